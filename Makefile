@@ -1,0 +1,68 @@
+# Verbs of the project; `make help` lists them. Everything runs from .venv, made by `make setup`.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.setup-done
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help setup lock fmt lint types arch test cover interop chaos bench run check clean
+
+help: ## list the verbs
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## make .venv with every dependency, pinned by hash, and the program .venv/bin/junhong
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11 setup" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+lock: setup ## pin the dependencies of pyproject.toml anew into requirements.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	  --no-emit-index-url --no-emit-find-links --extra dev pyproject.toml -o requirements.lock
+
+fmt: setup ## format and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lint: setup ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup ## mypy, strict
+	$(BIN)/mypy
+
+arch: setup ## layers, cycles and budgets
+	$(BIN)/lint-imports
+	$(PYTEST) -q tests/architecture
+
+test: setup ## the whole suite, on embedded Redis and PostgreSQL
+	$(PYTEST)
+
+cover: setup ## the whole suite with branch coverage, and its floor
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -q
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+interop: setup ## against the real Go Asynq (needs Go)
+	@command -v go >/dev/null || { echo "make interop needs Go on PATH" >&2; exit 1; }
+	$(PYTEST) -m interop tests/interop
+
+chaos: setup ## kill, freeze, cut, flush: the slower fault tests
+	$(PYTEST) -m chaos
+
+bench: setup ## measure; figures go to docs/benchmarks.md
+	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+run: setup ## the main job on embedded Redis and PostgreSQL; Ctrl-C ends it
+	@$(BIN)/junhong up
+
+check: lint types arch test ## everything that must be green before a commit lands
+
+clean: ## remove the environment, caches and demo data
+	rm -rf $(VENV) .junhong .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage .coverage.* htmlcov

@@ -1,0 +1,52 @@
+"""Rules of the layout that an import graph does not show."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SRC = ROOT / "src" / "junhong_cmp"
+MODULES = sorted(path for path in SRC.rglob("*.py") if path.name != "asynq_pb2.py")
+SCRIPTS = sorted(SRC.rglob("*.lua"))
+VAGUE_NAMES = {"utils", "util", "common", "helpers", "misc"}
+TESTS_OUTSIDE_THE_MIRROR = {"architecture", "scenarios", "interop", "chaos", "fakes", "docs", "end_to_end"}
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(SRC).as_posix()
+
+
+def test_no_module_has_a_vague_name() -> None:
+    assert not [path for path in SRC.rglob("*") if path.stem in VAGUE_NAMES]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_redis_keys_are_built_in_keys_files_only(path: Path) -> None:
+    if path.name == "keys.py":
+        return
+    built = re.findall(r"""f?["'](?:asynq|polling):\{""", path.read_text(encoding="utf-8"))
+    assert not built, f"{relative(path)} builds a Redis key of its own"
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=relative)
+def test_every_script_has_its_header(path: Path) -> None:
+    header = "\n".join(
+        line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("--")
+    )
+    for part in ("KEYS", "ARGV", "Returns", "Atomic"):
+        assert re.search(part, header, re.IGNORECASE), f"{relative(path)}: the header does not say {part}"
+
+
+def test_tests_mirror_the_source() -> None:
+    strays = []
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        place = path.relative_to(ROOT / "tests").parent
+        if place.parts and place.parts[0] not in TESTS_OUTSIDE_THE_MIRROR and not (SRC / place).is_dir():
+            strays.append(path.relative_to(ROOT).as_posix())
+    assert not strays
+
+
+def test_no_lock_file_records_where_packages_came_from() -> None:
+    assert "://" not in (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    assert not [name for name in ("poetry.lock",) if (ROOT / name).exists()]
