@@ -1,0 +1,135 @@
+"""The gateway as its callers see it: accounts and cards in, checked answers out.
+
+Every answer has been checked to be about the card that was asked for. Every call
+raises only :class:`~junhong_cmp.gateway.errors.GatewayError` (and cancellation).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from junhong_cmp.gateway.errors import GatewayError
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayAccount:
+    """A carrier account as far as a call needs it.
+
+    ``base_url`` and ``credential_ref`` of None mean the gateway's defaults. ``usage_unit`` is the unit of
+    a usage answer that names none. ``concurrency`` bounds the account's calls in flight.
+    """
+
+    id: int
+    code: str
+    driver: str = "generic"
+    base_url: str | None = None
+    credential_ref: str | None = None
+    usage_unit: str = "KB"
+    concurrency: int = 64
+
+
+@dataclass(frozen=True, slots=True)
+class CardRef:
+    """A card as a carrier knows it."""
+
+    card_id: int
+    iccid: str
+    msisdn: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UsageAnswer:
+    """Data used in the carrier's current cycle, in whole KB (1 KB = 1024 bytes, rounded down)."""
+
+    iccid: str
+    used_kb: int
+    reading_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StatusAnswer:
+    """The card's state: ``raw`` in the carrier's words, ``status`` in ours (``unknown`` if we have no word)."""
+
+    iccid: str
+    raw: str
+    status: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RealNameAnswer:
+    """The card's real-name state: not_required, unverified, verified or unknown."""
+
+    iccid: str
+    status: str
+    at: datetime
+
+
+class OperationState(StrEnum):
+    """How far a stop or resume has come; an operation the carrier never saw is unknown."""
+
+    PENDING = "pending"
+    DONE = "done"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class OperationAnswer:
+    """The state of the stop or resume sent as ``request_id``."""
+
+    request_id: str
+    iccid: str
+    state: OperationState
+    at: datetime
+
+
+class GatewayClient(Protocol):
+    """Asks carriers about cards and has them stopped and resumed.
+
+    Queries may be sent twice if a connection breaks. ``stop`` and ``resume`` never are: after a
+    ``Transient`` with ``maybe_executed`` ask :meth:`query_operation` before sending again, with the
+    same ``request_id``.
+    """
+
+    async def open(self) -> None:
+        """Make the client usable; opens no connection yet."""
+        ...
+
+    async def close(self) -> None:
+        """Close every connection; calls in flight fail."""
+        ...
+
+    async def query_usage(self, account: GatewayAccount, card: CardRef) -> UsageAnswer:
+        """Return the card's usage in the carrier's current cycle."""
+        ...
+
+    async def query_usage_batch(
+        self, account: GatewayAccount, cards: Sequence[CardRef]
+    ) -> Mapping[int, UsageAnswer | GatewayError]:
+        """Return an answer or an error for every card, by card id; raises only what concerns all of them."""
+        ...
+
+    async def query_status(self, account: GatewayAccount, card: CardRef) -> StatusAnswer:
+        """Return the card's state."""
+        ...
+
+    async def query_realname(self, account: GatewayAccount, card: CardRef) -> RealNameAnswer:
+        """Return the card's real-name state."""
+        ...
+
+    async def stop(self, account: GatewayAccount, card: CardRef, request_id: str) -> OperationAnswer:
+        """Have the card's service stopped; AlreadyDone if it was."""
+        ...
+
+    async def resume(self, account: GatewayAccount, card: CardRef, request_id: str) -> OperationAnswer:
+        """Have the card's service resumed; AlreadyDone if it was running."""
+        ...
+
+    async def query_operation(
+        self, account: GatewayAccount, card: CardRef, request_id: str
+    ) -> OperationAnswer:
+        """Return how far the stop or resume sent as ``request_id`` has come."""
+        ...
