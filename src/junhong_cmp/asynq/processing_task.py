@@ -13,7 +13,7 @@ async def discard_result(data: bytes) -> None:
     """Drop ``data``: the sink of a task that no server delivered, e.g. in a handler's own test."""
 
 
-@dataclass(slots=True, kw_only)
+@dataclass(slots=True, kw_only=True)
 class ProcessingTask:
     """A processing task is one delivery of a task to a handler.
 

@@ -13,12 +13,12 @@ _POWER_CAP = 30
 """Beyond this many retries the delay no longer grows (about 9.5 days), so it stays a sane number."""
 
 
-def default_retry_delay(retried: int, error: BaseException, task: ProcessingTask) -> timedelta:
-    """Return Asynq's delay: ``n⁴ + 15 + rand(0..29)·(n+1)`` seconds for the n-th retry."""
+def default_retry_delay(retried: int, _error: BaseException, _task: ProcessingTask) -> timedelta:
+    """Return the delay Asynq uses: ``n⁴ + 15 + rand(0..29)·(n+1)`` seconds for the n-th retry."""
     n = min(max(retried, 0), _POWER_CAP)
     return timedelta(seconds=n**4 + 15 + random.randint(0, 29) * (n + 1))
 
 
-def every_error_is_failure(error: BaseException) -> bool:
+def every_error_is_failure(_error: BaseException) -> bool:
     """Count every error as a failure of the task: Asynq's default."""
     return True

@@ -16,7 +16,7 @@ class ServerConfigError(AsynqError):
     """A server cannot run with this configuration; the text names the field."""
 
 
-@dataclass(frozen=True, slots=True, kw_only)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Intervals:
     """How often a server's background duties act, and how long it waits for them.
 
@@ -43,7 +43,7 @@ class Intervals:
     """A blockage of the event loop longer than this is reported with the task that causes it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConfig:
     """How a server fetches, retries and stops.
 
