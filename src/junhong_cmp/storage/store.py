@@ -1,0 +1,115 @@
+"""The storage client: put, get, stream, look for and delete objects by key."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from datetime import timedelta
+from pathlib import Path
+from typing import Final, TypeVar
+
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import ObjectStore
+
+from junhong_cmp.storage.errors import ObjectMissingError, StorageKeyError, StorageUnavailableError
+from junhong_cmp.storage.keys import check_key
+from junhong_cmp.storage.location import open_store
+
+T = TypeVar("T")
+
+STREAM_CHUNK_BYTES: Final = 64 * 1024
+
+
+def open_storage(url: str, *, timeout: timedelta = timedelta(seconds=30)) -> "Storage":
+    """Open the storage of ``url`` (``file:///folder``, ``s3://bucket/prefix``, ``memory://``).
+
+    A local folder is made when missing; nothing else is touched until the first call.
+
+    Raises:
+        StorageUrlError: the URL is malformed or of an unsupported kind.
+        StorageUnavailableError: a local folder can't be made.
+
+    """
+    store, root = open_store(url, timeout=timeout)
+    return Storage(store, url=url, root=root)
+
+
+class Storage:
+    """A storage keeps objects by key; every key is checked before it is used.
+
+    All methods raise StorageKeyError for a bad key, ObjectMissingError where an object is needed
+    and absent, and StorageUnavailableError for everything that may pass.
+    """
+
+    def __init__(self, store: ObjectStore, *, url: str, root: Path | None) -> None:
+        self._store = store
+        self._base = url.partition("?")[0].rstrip("/")
+        self._root = root
+
+    async def put(self, key: str, data: bytes | Path) -> None:
+        """Store ``data``, or the content of the file it names, replacing what was there, atomically."""
+        await self._checked(key)
+        await _translated(obstore.put_async(self._store, key, data))
+        if self._root is not None:
+            await asyncio.to_thread((self._root / key).chmod, 0o600)
+
+    async def get(self, key: str) -> bytes:
+        """Return the whole object; for small ones, use :meth:`stream` otherwise."""
+        await self._checked(key)
+        result = await _translated(obstore.get_async(self._store, key))
+        return bytes(await _translated(result.bytes_async()))
+
+    async def stream(self, key: str, *, chunk_bytes: int = STREAM_CHUNK_BYTES) -> AsyncIterator[bytes]:
+        """Yield the object in pieces of about ``chunk_bytes``, never more than a few in memory."""
+        await self._checked(key)
+        result = await _translated(obstore.get_async(self._store, key))
+        pieces = result.stream(min_chunk_size=chunk_bytes)
+        while True:
+            try:
+                piece = await _translated(anext(pieces))
+            except StopAsyncIteration:
+                return
+            for start in range(0, len(piece), chunk_bytes):
+                yield bytes(piece[start : start + chunk_bytes])
+
+    async def exists(self, key: str) -> bool:
+        """Return whether there is an object under ``key``."""
+        await self._checked(key)
+        try:
+            await _translated(obstore.head_async(self._store, key))
+        except ObjectMissingError:
+            return False
+        return True
+
+    async def delete(self, key: str) -> None:
+        """Delete the object; one that is not there is as good as deleted."""
+        await self._checked(key)
+        try:
+            await _translated(obstore.delete_async(self._store, key))
+        except ObjectMissingError:
+            return
+
+    def locate(self, key: str) -> str:
+        """Return where a person finds the object: a path for a local folder, a URL otherwise."""
+        check_key(key)
+        return str(self._root / key) if self._root is not None else f"{self._base}/{key}"
+
+    async def _checked(self, key: str) -> None:
+        check_key(key)
+        if self._root is not None and not await asyncio.to_thread(_stays_inside, self._root, key):
+            raise StorageKeyError("对象键无效：路径经符号链接离开了存储目录")
+
+
+def _stays_inside(root: Path, key: str) -> bool:
+    path = root / key
+    return not path.is_symlink() and path.parent.resolve().is_relative_to(root)
+
+
+async def _translated(call: Awaitable[T]) -> T:
+    try:
+        return await call
+    except FileNotFoundError as error:
+        raise ObjectMissingError("对象不存在") from error
+    except (BaseError, OSError) as error:
+        # Only the first line: what follows repeats the request with its headers.
+        summary = str(error).partition("\n")[0][:200]
+        raise StorageUnavailableError(f"对象存储暂不可用：{summary}") from error
