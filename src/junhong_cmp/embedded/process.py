@@ -1,0 +1,154 @@
+"""Child processes that never outlive their parent and can be awaited from any event loop."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from junhong_cmp.embedded.account import Account
+
+_LAUNCHER: Final = Path(__file__).with_name("launch.py")
+_LOG_ROTATE_BYTES: Final = 10 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessSpec:
+    """What to run and how it ends.
+
+    ``arguments`` starts with the absolute path of the program. ``stop_signal`` asks it to end in good order;
+    the kernel sends the same signal when this process dies. ``account`` None keeps the current user.
+    ``environment`` None hands the parent's environment down.
+    """
+
+    name: str
+    arguments: Sequence[str]
+    log_path: Path
+    working_folder: Path
+    stop_signal: signal.Signals = signal.SIGTERM
+    account: Account | None = None
+    environment: Mapping[str, str] | None = field(default=None, repr=False)  # may hold secrets
+
+
+class ChildProcess:
+    """A child process runs one program in a session of its own and reports its end once.
+
+    A session of its own keeps a terminal's Ctrl-C away from the child: only the parent decides the stop order.
+    Its end is a plain ``Future`` completed by a watcher thread, so it may be awaited from whatever event loop
+    is running; asyncio's own subprocesses die with the loop that started them.
+    """
+
+    def __init__(self, spec: ProcessSpec) -> None:
+        self.spec = spec
+        self._popen: subprocess.Popen[bytes] | None = None
+        self._exit: Future[int] = Future()
+
+    @property
+    def pid(self) -> int | None:
+        """Process id, or None before the start."""
+        return None if self._popen is None else self._popen.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether the program has been started and has not ended yet."""
+        return self._popen is not None and not self._exit.done()
+
+    @property
+    def exit_code(self) -> int | None:
+        """Exit code (minus the signal's number when killed by one), or None while running."""
+        return self._exit.result() if self._exit.done() else None
+
+    def start(self) -> None:
+        """Start the program; its output goes to the log file, appended.
+
+        Raises:
+            RuntimeError: outside the main thread, whose end the kernel would take for the parent's death.
+            OSError: the interpreter or the log file is not usable.
+
+        """
+        if threading.current_thread() is not threading.main_thread():
+            raise RuntimeError("子进程只能从主线程启动：父线程结束会被内核当作父进程退出")
+        rotate_log(self.spec.log_path)
+        with self.spec.log_path.open("ab") as log_file:
+            self._popen = subprocess.Popen(  # noqa: S603 - program paths come from our wheels, never from input
+                self._command(),
+                stdin=subprocess.DEVNULL,
+                stdout=log_file,
+                stderr=subprocess.STDOUT,
+                cwd=self.spec.working_folder,
+                env=None if self.spec.environment is None else dict(self.spec.environment),
+                start_new_session=True,
+            )
+        self._exit.set_running_or_notify_cancel()  # a cancelled waiter must not cancel the fact of the exit
+        threading.Thread(
+            target=self._watch, args=(self._popen,), name=f"watch-{self.spec.name}", daemon=True
+        ).start()
+
+    async def wait(self) -> int:
+        """Return the exit code once the program has ended."""
+        return await asyncio.wrap_future(self._exit)
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send a signal to the program if it is still running."""
+        if self._popen is not None and self.running:
+            self._popen.send_signal(number)
+
+    async def stop(self, timeout: timedelta) -> int | None:  # noqa: ASYNC109 - ends in SIGKILL, not in an error
+        """Ask the program to end; kill it and its session after ``timeout``. Returns the exit code."""
+        if self._popen is None:
+            return None
+        self.send_signal(self.spec.stop_signal)
+        return await self.run_out(timeout)
+
+    async def run_out(self, limit: timedelta) -> int | None:
+        """Wait for the program to end by itself; kill it and its session after ``limit``. Returns the exit code."""
+        try:
+            return await asyncio.wait_for(self.wait(), limit.total_seconds())
+        except TimeoutError:
+            return await self.kill()
+
+    async def kill(self) -> int | None:
+        """End the program and everything in its session at once. Returns the exit code."""
+        if self._popen is None:
+            return None
+        if self.running:
+            try:
+                os.killpg(self._popen.pid, signal.SIGKILL)
+            except (
+                ProcessLookupError,
+                PermissionError,
+            ):  # not its group's leader yet: just forked, or just gone
+                self._popen.kill()
+        return await self.wait()
+
+    def log_tail(self, lines: int = 15) -> str:
+        """Return the last lines of the program's log, for the error that reports its death."""
+        try:
+            with self.spec.log_path.open("rb") as log_file:
+                log_file.seek(max(0, self.spec.log_path.stat().st_size - 64 * 1024))
+                text = log_file.read().decode("utf-8", "replace")
+        except OSError:
+            return ""
+        return "\n".join(text.splitlines()[-lines:])
+
+    def _command(self) -> list[str]:
+        uid, gid = (-1, -1) if self.spec.account is None else (self.spec.account.uid, self.spec.account.gid)
+        prefix = [sys.executable, "-I", "-S", str(_LAUNCHER), str(int(self.spec.stop_signal))]
+        return [*prefix, str(os.getpid()), str(uid), str(gid), "--", *self.spec.arguments]
+
+    def _watch(self, popen: subprocess.Popen[bytes]) -> None:
+        self._exit.set_result(popen.wait())
+
+
+def rotate_log(path: Path) -> None:
+    """Keep a log file and one predecessor, each about 10 MiB at most between starts."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and path.stat().st_size > _LOG_ROTATE_BYTES:
+        path.replace(path.with_suffix(path.suffix + ".1"))

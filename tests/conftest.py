@@ -1,0 +1,227 @@
+"""Fixtures for everybody: one real Redis and one real PostgreSQL per test session.
+
+``redis_url`` / ``redis``         a flushed database and a client for it
+``postgres_dsn`` / ``pool``       a fresh, migrated database and a pool on it
+``redis_server`` / ``postgres_server``  the servers themselves, for tests that kill, freeze or restart them;
+                                  whatever state a test leaves them in, the next one finds them running
+``data_folder``                   an empty folder with a short path every account can reach
+``clock``                         a clock that only the test moves
+"""
+
+import asyncio
+import itertools
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import asyncpg
+import psutil
+import pytest
+import redis as sync_redis
+from redis.asyncio import Redis
+
+from junhong_cmp.embedded.account import unprivileged_account
+from junhong_cmp.embedded.binaries import find_postgres_programs
+from junhong_cmp.embedded.postgres_server import EmbeddedPostgres, PostgresPlace
+from junhong_cmp.embedded.redis_server import EmbeddedRedis, RedisPlace
+from tests.waiting import FakeClock
+
+_TEMPLATE = "junhong_template"
+_LEFTOVER_GRACE_S = 2.0
+
+
+def _make_reachable_folder(prefix: str) -> Path:
+    """pytest's own temporary folders are long and closed to other accounts; server sockets need neither."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir="/tmp")).resolve()  # noqa: S108 - sockets need short paths
+    folder.chmod(0o755)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def _server_folder() -> Iterator[Path]:
+    folder = _make_reachable_folder("jh-s-")
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def _server_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """A loop for session fixtures; servers are bound to no loop, so tests may restart them from their own."""
+    loop = asyncio.new_event_loop()
+    yield loop
+    loop.close()
+
+
+@pytest.fixture(scope="session")
+def _session_servers() -> list[EmbeddedRedis | EmbeddedPostgres]:
+    """Servers that outlive a test on purpose; the leftover check passes over them."""
+    return []
+
+
+@pytest.fixture(scope="session")
+def _redis_session(
+    _server_folder: Path,
+    _server_loop: asyncio.AbstractEventLoop,
+    _session_servers: list[EmbeddedRedis | EmbeddedPostgres],
+) -> Iterator[EmbeddedRedis]:
+    server = EmbeddedRedis(
+        RedisPlace(
+            data_folder=_server_folder / "redis",
+            socket_path=_server_folder / "redis.sock",
+            log_path=_server_folder / "redis.log",
+            extra_arguments=("--appendfsync", "no", "--enable-debug-command", "local"),
+        )
+    )
+    _session_servers.append(server)
+    _server_loop.run_until_complete(server.start())
+    yield server
+    _server_loop.run_until_complete(server.stop())
+
+
+@pytest.fixture
+def redis_server(
+    _redis_session: EmbeddedRedis, _server_loop: asyncio.AbstractEventLoop
+) -> Iterator[EmbeddedRedis]:
+    yield _redis_session
+    if _redis_session.process is None or not _redis_session.process.running:
+        _server_loop.run_until_complete(_redis_session.start())
+
+
+@pytest.fixture
+def redis_url(redis_server: EmbeddedRedis) -> str:
+    with sync_redis.Redis.from_url(redis_server.url) as client:
+        client.script_flush()
+        client.flushall()
+    return redis_server.url
+
+
+@pytest.fixture
+async def redis(redis_url: str) -> AsyncIterator[Redis]:
+    client = Redis.from_url(redis_url, decode_responses=False)
+    yield client
+    await client.aclose()
+
+
+@pytest.fixture(scope="session")
+def _postgres_session(
+    _server_folder: Path,
+    _server_loop: asyncio.AbstractEventLoop,
+    _session_servers: list[EmbeddedRedis | EmbeddedPostgres],
+) -> Iterator[EmbeddedPostgres]:
+    account = unprivileged_account()
+    server = EmbeddedPostgres(
+        PostgresPlace(
+            programs=find_postgres_programs(account, _server_folder / "programs"),
+            data_folder=_server_folder / "pg",
+            socket_folder=_server_folder / "pgs",
+            log_path=_server_folder / "postgres.log",
+            account=account,
+            durable=False,
+        )
+    )
+    _session_servers.append(server)
+    _server_loop.run_until_complete(server.start())
+    yield server
+    _server_loop.run_until_complete(server.stop())
+
+
+@pytest.fixture(scope="session")
+def _template_database(_postgres_session: EmbeddedPostgres, _server_loop: asyncio.AbstractEventLoop) -> str:
+    _server_loop.run_until_complete(_postgres_session.create_database(_TEMPLATE))
+    try:
+        from junhong_cmp.db.migrate import migrate
+    except ImportError:
+        return _TEMPLATE
+    with ThreadPoolExecutor(1) as thread:  # Alembic may start a loop of its own
+        thread.submit(_run, migrate(_postgres_session.dsn(_TEMPLATE))).result()
+    return _TEMPLATE
+
+
+def _run(work: Awaitable[object]) -> None:
+    async def main() -> None:
+        await work
+
+    asyncio.run(main())
+
+
+@pytest.fixture
+def postgres_server(
+    _postgres_session: EmbeddedPostgres, _server_loop: asyncio.AbstractEventLoop
+) -> Iterator[EmbeddedPostgres]:
+    yield _postgres_session
+    if _postgres_session.process is None or not _postgres_session.process.running:
+        _server_loop.run_until_complete(_postgres_session.start())
+
+
+_database_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def postgres_dsn(
+    postgres_server: EmbeddedPostgres, _template_database: str, _server_loop: asyncio.AbstractEventLoop
+) -> Iterator[str]:
+    name = f"test_{next(_database_numbers)}"
+    _server_loop.run_until_complete(postgres_server.create_database(name, template=_template_database))
+    yield postgres_server.dsn(name)
+    if postgres_server.process is not None and postgres_server.process.running:
+        _server_loop.run_until_complete(postgres_server.drop_database(name))
+
+
+@pytest.fixture
+async def pool(postgres_dsn: str) -> AsyncIterator[asyncpg.Pool]:
+    async with asyncpg.create_pool(postgres_dsn, min_size=1, max_size=10) as pool:
+        yield pool
+
+
+@pytest.fixture
+def data_folder() -> Iterator[Path]:
+    folder = _make_reachable_folder("jh-d-")
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture(autouse=True)
+def _no_child_left_behind(_session_servers: list[EmbeddedRedis | EmbeddedPostgres]) -> Iterator[None]:
+    """Fail a test that leaves processes of its own, and end them so that only this test suffers."""
+    before = set(_own_children(_session_servers))
+    yield
+    left = [child for child in _own_children(_session_servers) if child not in before]
+    _, alive = psutil.wait_procs(left, timeout=_LEFTOVER_GRACE_S)
+    if alive:
+        names = [_describe(child) for child in alive]
+        for child in alive:
+            child.kill()
+        pytest.fail(f"the test left processes running: {names}")
+
+
+def _own_children(servers: list[EmbeddedRedis | EmbeddedPostgres]) -> list[psutil.Process]:
+    own = {server.process.pid for server in servers if server.process is not None}
+    children = [child for child in psutil.Process(os.getpid()).children() if child.pid not in own]
+    found: list[psutil.Process] = []
+    for child in children:
+        try:
+            if not _is_resource_tracker(child):
+                found += [child, *child.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            continue
+    return found
+
+
+def _is_resource_tracker(process: psutil.Process) -> bool:
+    """multiprocessing starts it once per interpreter and ends it with the interpreter."""
+    return "multiprocessing.resource_tracker" in " ".join(process.cmdline())
+
+
+def _describe(process: psutil.Process) -> str:
+    try:
+        return f"{process.pid} {' '.join(process.cmdline()) or process.name()}"
+    except psutil.NoSuchProcess:
+        return str(process.pid)
