@@ -1,0 +1,1 @@
+"""Leadership over the single-instance duties: terms numbered by a growing fencing epoch."""

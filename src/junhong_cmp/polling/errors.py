@@ -1,0 +1,39 @@
+"""Errors of the polling package.
+
+::
+
+    PollingError
+    ├── InvalidPayloadError      the task can never be understood: skip its retries
+    ├── InvalidSnapshotError     keep the last good configuration
+    └── FencedError              another term owns the shard, or its keys are gone: see ``fence``
+"""
+
+from collections.abc import Sequence
+
+from junhong_cmp.errors import JunhongError
+
+
+class PollingError(JunhongError):
+    """Root of the polling errors."""
+
+
+class InvalidPayloadError(PollingError):
+    """A poll task's payload cannot be read by this version."""
+
+
+class InvalidSnapshotError(PollingError):
+    """The polling configuration as a whole is refused; ``problems`` names every fault."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("轮询配置无效：" + "；".join(self.problems))
+
+
+class FencedError(PollingError):
+    """A shard refused an epoch; ``fence`` is the epoch it holds, None when it holds none."""
+
+    def __init__(self, *, epoch: int, fence: int | None) -> None:
+        self.epoch = epoch
+        self.fence = fence
+        holds = "分片没有任期记录" if fence is None else f"分片任期为 {fence}"
+        super().__init__(f"操作被隔离：本任期为 {epoch}，{holds}")

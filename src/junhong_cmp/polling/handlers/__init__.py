@@ -1,0 +1,1 @@
+"""Task handlers, one task type a file."""

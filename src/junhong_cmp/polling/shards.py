@@ -1,0 +1,25 @@
+"""Which shard a card waits in, and the stable hash behind shards and phases."""
+
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from junhong_cmp.polling.tasks import TaskType
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ShardId:
+    """One sorted set of waiting cards: a part of one carrier account for one task type."""
+
+    task_type: TaskType
+    account_id: int
+    number: int
+
+
+def stable_hash(card_id: int, salt: str) -> int:
+    """Return 64 well-mixed bits of a card id; the same in every process, release and machine."""
+    return int.from_bytes(blake2b(b"%d:%s" % (card_id, salt.encode()), digest_size=8).digest())
+
+
+def shard_of(card_id: int, count: int) -> int:
+    """Return the number of the card's shard among ``count`` shards of its account and type."""
+    return stable_hash(card_id, "shard") % count

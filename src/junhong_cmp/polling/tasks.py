@@ -1,0 +1,84 @@
+"""Names and payloads of the platform's tasks, as they stand on the wire."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Self
+
+import orjson
+
+from junhong_cmp.polling.errors import InvalidPayloadError
+
+POLLING_QUEUE: Final = "polling"
+IMPORT_QUEUE: Final = "import"
+CRON_QUEUE: Final = "default"
+
+PAYLOAD_VERSION: Final = 1
+
+
+class TaskType(StrEnum):
+    """Every task type of the platform; the values are a wire format and never change."""
+
+    POLLING_CARDDATA = "polling:carddata"
+    POLLING_CARDSTATUS = "polling:cardstatus"
+    POLLING_REALNAME = "polling:realname"
+    IOT_CARD_IMPORT = "iot_card:import"
+    DATA_CLEANUP = "platform:data_cleanup"
+    IMPORT_REDRIVE = "platform:import_redrive"
+
+    @property
+    def kind(self) -> str:
+        """The part after the colon: ``carddata`` names columns, settings and shards."""
+        return self.value.partition(":")[2]
+
+
+POLLING_TASK_TYPES: Final = (
+    TaskType.POLLING_CARDDATA,
+    TaskType.POLLING_CARDSTATUS,
+    TaskType.POLLING_REALNAME,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PollPayload:
+    """What a poll task carries: the card, its account, the claim, and when the card was due.
+
+    ``claim`` and ``due`` are unix milliseconds of Redis time; ``due`` 0 means unknown.
+    No personal data travels in a task, only ids.
+    """
+
+    card_id: int
+    account_id: int
+    claim: int
+    due: int = 0
+
+    def encode(self) -> bytes:
+        """Return the JSON form, with its version."""
+        return orjson.dumps(
+            {
+                "v": PAYLOAD_VERSION,
+                "card_id": self.card_id,
+                "account_id": self.account_id,
+                "claim": self.claim,
+                "due": self.due,
+            },
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """Read the JSON form; unknown fields are ignored, so newer producers are understood.
+
+        Raises:
+            InvalidPayloadError: not JSON, of a newer version, or a field is missing or no integer.
+
+        """
+        try:
+            fields = orjson.loads(data)
+            version = fields["v"]
+            values = (fields["card_id"], fields["account_id"], fields["claim"], fields.get("due", 0))
+        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+            raise InvalidPayloadError("轮询任务载荷无法解析") from error
+        if version != PAYLOAD_VERSION:
+            raise InvalidPayloadError(f"轮询任务载荷版本 {version!r} 不受支持，当前支持 {PAYLOAD_VERSION}")
+        if any(type(value) is not int or value < 0 for value in values):
+            raise InvalidPayloadError("轮询任务载荷的字段必须是非负整数")
+        return cls(*values)
