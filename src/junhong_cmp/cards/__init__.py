@@ -1,0 +1,1 @@
+"""SIM cards: identity, states, usage rules, and the stores that keep them."""

@@ -1,0 +1,131 @@
+"""ICCIDs as spreadsheets have them: cleaned, checked, and never guessed.
+
+Hard rules refuse a value; hints (check digit, prefix, a tail of zeros) only warn, because
+about half of all genuine cards fail the Luhn check and prefixes are reused.
+"""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from junhong_cmp.cards.carrier import CARRIER_NAMES, Carrier, carrier_hint
+from junhong_cmp.errors import JunhongError
+
+
+class IccidProblem(StrEnum):
+    """Why a value is refused as an ICCID; the values are stored with import rows."""
+
+    EMPTY = "iccid_empty"
+    NUMERIC_CELL = "iccid_numeric_cell"
+    SCIENTIFIC = "iccid_scientific"
+    DECIMAL = "iccid_decimal"
+    ALPHABET = "iccid_alphabet"
+    LENGTH = "iccid_length"
+
+
+class IccidError(JunhongError):
+    """The value is not an ICCID: ``code`` for programs, ``text`` for the person with the file."""
+
+    def __init__(self, code: IccidProblem, text: str) -> None:
+        self.code = code
+        self.text = text
+        super().__init__(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Iccid:
+    """A checked number: 19 or 20 characters of ``[0-9A-F]``; ``warnings`` are Chinese sentences."""
+
+    value: str
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def iccid19(self) -> str:
+        """The part the 19- and the 20-character form of a number have in common."""
+        return self.value[:_SHORT]
+
+
+_SHORT: Final = 19
+_LONG: Final = 20
+_SIGNIFICANT_DIGITS: Final = 15
+"""Digits a spreadsheet keeps of a number; it turns the rest into zeros."""
+
+_INVISIBLE: Final = re.compile(r"[\s\u200b-\u200d\u2060\ufeff]+")
+_FORMULA_TEXT: Final = re.compile(r'="(.*)"', re.DOTALL)
+_SCIENTIFIC: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?E[+-][0-9]+|[+-]?[0-9]+\.[0-9]*E[0-9]+")
+_DECIMAL: Final = re.compile(r"[+-]?[0-9]*\.[0-9]*")
+_ICCID: Final = re.compile(r"[0-9A-F]+")
+
+
+def clean_cell(raw: str) -> str:
+    """Undo what spreadsheets do to an identifier: full-width forms, spaces, ``'``, ``="…"``."""
+    text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", raw))
+    if formula := _FORMULA_TEXT.fullmatch(text):
+        text = formula[1]
+    return text.removeprefix("'").upper()
+
+
+def normalise(raw: str | float | None, *, carrier: Carrier | None = None) -> Iccid:
+    """Return the number in its one canonical form, with warnings against ``carrier`` if given.
+
+    Raises:
+        IccidError: with the reason; numbers (not text) are refused whatever they look like,
+            since a spreadsheet keeps 15 digits of them.
+
+    """
+    if isinstance(raw, int | float):
+        raise IccidError(
+            IccidProblem.NUMERIC_CELL,
+            "单元格是数值，超过 15 位的数字已失真；请把 ICCID 列设为文本格式后重新填写",
+        )
+    value = clean_cell(raw or "")
+    _refuse_spoiled(value)
+    if len(value) == _LONG:
+        value = value.removesuffix("F")  # padding of a 19-digit number, in BCD on the card
+    if len(value) not in (_SHORT, _LONG):
+        raise IccidError(IccidProblem.LENGTH, f"ICCID 应为 19 或 20 位，实际为 {len(value)} 位")
+    return Iccid(value, tuple(_warnings(value, carrier)))
+
+
+def is_same_card(one: str, other: str) -> bool:
+    """Whether two canonical numbers name one card: the 19-character form lacks the last digit."""
+    if len(one) == len(other):
+        return one == other
+    return one[:_SHORT] == other[:_SHORT]
+
+
+def _refuse_spoiled(value: str) -> None:
+    if not value:
+        raise IccidError(IccidProblem.EMPTY, "ICCID 为空")
+    if _SCIENTIFIC.fullmatch(value):
+        raise IccidError(
+            IccidProblem.SCIENTIFIC, "ICCID 是科学计数法，原始数字已丢失；请把该列设为文本格式后重新填写"
+        )
+    if _DECIMAL.fullmatch(value):
+        raise IccidError(
+            IccidProblem.DECIMAL, "ICCID 带小数点，说明曾被当作数值；请把该列设为文本格式后重新填写"
+        )
+    if not _ICCID.fullmatch(value):
+        raise IccidError(IccidProblem.ALPHABET, "ICCID 含有 0-9、A-F 以外的字符")
+
+
+def _warnings(value: str, carrier: Carrier | None) -> list[str]:
+    warnings: list[str] = []
+    if value.isdigit() and not _passes_luhn(value):
+        warnings.append("Luhn 校验未通过")
+    hint = carrier_hint(value)
+    if hint is not None and carrier not in (None, Carrier.OTHER, hint):
+        warnings.append(f"号段 {value[:6]} 通常属于{CARRIER_NAMES[hint]}")
+    if not value[_SIGNIFICANT_DIGITS:].strip("0"):
+        warnings.append("末尾连续为零，可能在表格中丢失了精度")
+    return warnings
+
+
+def _passes_luhn(digits: str) -> bool:
+    total = 0
+    for position, digit in enumerate(reversed(digits)):
+        doubled = int(digit) * (1 + position % 2)
+        total += doubled - 9 if doubled > 9 else doubled  # noqa: PLR2004 - the digit sum of a doubled digit
+    return total % 10 == 0

@@ -1,0 +1,71 @@
+"""What polls found out about cards, and what became of writing it down."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from junhong_cmp.cards.model import CardStatus, RealNameStatus
+
+
+class RecordOutcome(StrEnum):
+    """What became of one observation."""
+
+    RECORDED = "recorded"
+    SUPERSEDED = "superseded"  # a newer observation is already there
+    GONE = "gone"  # the card was deleted or moved to another account meanwhile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageWrite:
+    """A usage reading of the month so far; ``reading_at`` is the carrier's time of it."""
+
+    card_id: int
+    account_id: int
+    reading_kb: int
+    reading_at: datetime
+    observed_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusWrite:
+    """A card's state at the carrier: the raw code and what it stands for."""
+
+    card_id: int
+    account_id: int
+    raw: str
+    status: CardStatus
+    observed_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealNameWrite:
+    """A card's real-name state."""
+
+    card_id: int
+    account_id: int
+    status: RealNameStatus
+    observed_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureWrite:
+    """A poll that failed for a reason of the card's own; ``not_found``: the carrier doesn't know it."""
+
+    card_id: int
+    account_id: int
+    observed_at: datetime
+    not_found: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """The outcome of one observation, in the order the observations were given.
+
+    ``changed``: the card's state differs from before (status, real-name state, orphan flag,
+    billing cycle). ``delta_kb``: usage this reading added. ``fail_count``: failures in a row.
+    """
+
+    outcome: RecordOutcome
+    changed: bool = False
+    delta_kb: int = 0
+    fail_count: int = 0

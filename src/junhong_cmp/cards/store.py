@@ -1,0 +1,138 @@
+"""Cards in PostgreSQL: inserting, finding, streaming and removing them."""
+
+from collections.abc import AsyncIterator, Collection, Sequence
+from typing import Final
+
+from junhong_cmp.cards.card_rows import card_from_row
+from junhong_cmp.cards.iccid import is_same_card
+from junhong_cmp.cards.model import Card, NewCard
+from junhong_cmp.db.pool import Conn, Pool
+
+_INSERT_LOCK_KEY: Final = 0x6A68_6361  # "jhca"
+
+_LOCK_INSERTS = "SELECT pg_advisory_xact_lock($1)"
+_INSERT = """
+    INSERT INTO iot_card (
+        account_id, iccid, iccid19, msisdn, imsi, imei, batch_no, category, plan, real_name_required,
+        real_name_status)
+    SELECT $1, n.iccid, left(n.iccid, 19), n.msisdn, n.imsi, n.imei, n.batch_no, n.category, n.plan,
+        n.real_name_required, CASE WHEN n.real_name_required THEN 'unknown' ELSE 'not_required' END
+    FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
+        $8::text[], $9::bool[])
+        AS n (iccid, msisdn, imsi, imei, batch_no, category, plan, real_name_required)
+    WHERE NOT EXISTS (
+        SELECT FROM iot_card AS c
+        WHERE c.iccid19 = left(n.iccid, 19) AND c.deleted_at IS NULL
+            AND (c.iccid = n.iccid OR length(c.iccid) = 19 OR length(n.iccid) = 19))
+    ON CONFLICT (iccid) WHERE deleted_at IS NULL DO NOTHING
+    RETURNING *
+"""
+_FIND = "SELECT * FROM iot_card WHERE iccid19 = ANY ($1::text[]) AND deleted_at IS NULL ORDER BY id"
+_LOAD = "SELECT * FROM iot_card WHERE id = ANY ($1::bigint[]) AND deleted_at IS NULL"
+_PAGE = """
+    SELECT * FROM iot_card
+    WHERE id > $1 AND polling_enabled AND deleted_at IS NULL
+    ORDER BY id
+    LIMIT $2
+"""
+_COUNT = """
+    SELECT count(*) FROM iot_card
+    WHERE deleted_at IS NULL AND ($1::bigint IS NULL OR account_id = $1)
+"""
+_DELETE = """
+    UPDATE iot_card SET deleted_at = now(), updated_at = now(), version = version + 1
+    WHERE id = $1 AND deleted_at IS NULL
+    RETURNING *
+"""
+_ENABLE = """
+    UPDATE iot_card SET polling_enabled = $2, updated_at = now(), version = version + 1
+    WHERE id = $1 AND deleted_at IS NULL
+    RETURNING *
+"""
+
+
+async def insert_cards(conn: Conn, account_id: int, rows: Sequence[NewCard]) -> list[Card]:
+    """Insert the cards that are not there yet and return those, in the order of ``rows``.
+
+    Call it inside a transaction: until that ends no other insert can slip in the other
+    form (19 or 20 characters) of a number, which the unique index alone would not notice.
+    """
+    news = _first_of_each_card(rows)
+    await conn.execute(_LOCK_INSERTS, _INSERT_LOCK_KEY)
+    inserted = await conn.fetch(
+        _INSERT,
+        account_id,
+        [new.iccid for new in news],
+        [new.msisdn for new in news],
+        [new.imsi for new in news],
+        [new.imei for new in news],
+        [new.batch_no for new in news],
+        [new.category for new in news],
+        [new.plan for new in news],
+        [new.real_name_required for new in news],
+    )
+    by_iccid = {row["iccid"]: row for row in inserted}
+    return [card_from_row(by_iccid[new.iccid]) for new in news if new.iccid in by_iccid]
+
+
+async def find_by_iccids(conn: Conn, iccids: Collection[str]) -> dict[str, Card]:
+    """Return the live card of each number that has one, keyed by the number as given.
+
+    A number of 19 characters and one of 20 that begins with it are one card; two of 20 are
+    one card only when equal. An equal number is preferred, then the oldest card.
+    """
+    rows = await conn.fetch(_FIND, list({iccid[:19] for iccid in iccids}))
+    cards: dict[str, list[Card]] = {}
+    for row in rows:
+        cards.setdefault(row["iccid19"], []).append(card_from_row(row))
+    found: dict[str, Card] = {}
+    for iccid in iccids:
+        same = [card for card in cards.get(iccid[:19], ()) if is_same_card(card.iccid, iccid)]
+        if same:
+            found[iccid] = next((card for card in same if card.iccid == iccid), same[0])
+    return found
+
+
+async def load_cards(conn: Conn | Pool, ids: Collection[int]) -> dict[int, Card]:
+    """Return the live cards among ``ids``; a deleted card is simply not there."""
+    return {row["id"]: card_from_row(row) for row in await conn.fetch(_LOAD, list(ids))}
+
+
+async def stream_enabled_cards(
+    pool: Pool, *, after_id: int = 0, page: int = 1000
+) -> AsyncIterator[list[Card]]:
+    """Yield pages of live cards with polling enabled, by ascending id, in bounded memory.
+
+    Each page is a short query on its own connection, so a consumer may take its time. Cards
+    inserted meanwhile have higher ids and are met too; the last id of a page resumes a stream.
+    """
+    while rows := await pool.fetch(_PAGE, after_id, page):
+        after_id = rows[-1]["id"]
+        yield [card_from_row(row) for row in rows]
+
+
+async def count_cards(conn: Conn | Pool, account_id: int | None = None) -> int:
+    """Count live cards, of one account or of all."""
+    return int(await conn.fetchval(_COUNT, account_id))
+
+
+async def delete_card(conn: Conn, card_id: int) -> Card | None:
+    """Mark a card as deleted and return it, or None when it wasn't live; its number is free again."""
+    row = await conn.fetchrow(_DELETE, card_id)
+    return None if row is None else card_from_row(row)
+
+
+async def set_polling_enabled(conn: Conn, card_id: int, *, enabled: bool) -> Card | None:
+    """Switch a card's polling and return the card as it is now, or None when it isn't live."""
+    row = await conn.fetchrow(_ENABLE, card_id, enabled)
+    return None if row is None else card_from_row(row)
+
+
+def _first_of_each_card(rows: Sequence[NewCard]) -> list[NewCard]:
+    kept: dict[str, list[NewCard]] = {}
+    for row in rows:
+        same = kept.setdefault(row.iccid19, [])
+        if not any(is_same_card(row.iccid, other.iccid) for other in same):
+            same.append(row)
+    kept_ids = {id(new) for news in kept.values() for new in news}
+    return [row for row in rows if id(row) in kept_ids]

@@ -1,0 +1,1 @@
+"""PostgreSQL access: pool, schema and migrations, micro-batching, retries, notifications."""
