@@ -1,0 +1,113 @@
+"""The file reader: bytes in, rows with their line numbers out, in bounded memory."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from junhong_cmp.imports.errors import FileRefusedError
+from junhong_cmp.imports.header import Columns, Field, recognise_header
+from junhong_cmp.imports.limits import ImportLimits
+from junhong_cmp.imports.lines import Line, LineSplitter
+from junhong_cmp.imports.records import Record, RecordAssembler
+
+DELIMITERS: Final = (",", "\t", ";", "|")
+
+
+@dataclass(frozen=True, slots=True)
+class SheetRow:
+    """One data row: ``line`` is where it starts in the file, counted from 1 with the header.
+
+    ``fields`` holds the raw cells of the known columns that the row has. A row with a ``fault``
+    could not be cut into cells; ``excerpt`` is what to show of it.
+    """
+
+    line: int
+    last_line: int
+    fields: Mapping[Field, str]
+    surplus_cells: bool = False
+    fault: str | None = None
+    excerpt: str = ""
+
+
+class CardFileReader:
+    """A card file reader finds the header and gives out the rows behind it, as the bytes come in.
+
+    It is fed pieces of any size and holds at most one record of them.
+    """
+
+    def __init__(self, encoding: str, limits: ImportLimits | None = None) -> None:
+        self._limits = limits or ImportLimits()
+        self._splitter = LineSplitter(encoding, max_chars=self._limits.line_chars)
+        self._assemblers = [RecordAssembler(delimiter, self._limits) for delimiter in DELIMITERS]
+        self._columns: Columns | None = None
+        self._lines_before_header = 0
+
+    def feed(self, data: bytes) -> list[SheetRow]:
+        """Return the rows completed by ``data``.
+
+        Raises:
+            FileRefusedError: no ICCID column, two of them, or bytes that are no text.
+
+        """
+        return self._rows(self._splitter.feed(data))
+
+    def finish(self) -> list[SheetRow]:
+        """Return the last rows once all bytes were fed; raises as :meth:`feed`."""
+        rows = self._rows(self._splitter.feed(b"", final=True))
+        if self._columns is None:
+            rows += self._settle_header([(one, one.finish()) for one in self._assemblers])
+        if self._columns is None:
+            raise FileRefusedError("找不到 ICCID 列：表头应包含 ICCID、卡号ICCID 或 集成电路卡号")
+        return rows + self._shape(self._assemblers[0].finish())
+
+    def _rows(self, lines: list[Line]) -> list[SheetRow]:
+        rows: list[SheetRow] = []
+        for line in lines:
+            if self._columns is not None:
+                rows += self._shape(self._assemblers[0].push(line))
+            else:
+                rows += self._look_for_header(line)
+        return rows
+
+    def _look_for_header(self, line: Line) -> list[SheetRow]:
+        if "\0" in line.text:
+            raise FileRefusedError("文件含有空字符：可能是二进制文件，或缺少 BOM 的 UTF-16 文本")
+        if not line.text.strip():
+            return []
+        self._lines_before_header += 1
+        if self._lines_before_header > self._limits.preamble_lines:
+            raise FileRefusedError(f"找不到 ICCID 列：前 {self._limits.preamble_lines} 行中没有表头")
+        return self._settle_header([(one, one.push(line)) for one in self._assemblers])
+
+    def _settle_header(self, offers: list[tuple[RecordAssembler, list[Record]]]) -> list[SheetRow]:
+        """Take the delimiter under which a header appears, the one with most known columns if several.
+
+        Returns the rows that were already read behind the header.
+        """
+        found = [
+            (assembler, columns, records[at + 1 :])
+            for assembler, records in offers
+            for at, record in enumerate(records)
+            if record.fault is None and (columns := recognise_header(record.cells)) is not None
+        ]
+        if not found:
+            return []
+        assembler, columns, behind = max(found, key=lambda offer: (len(offer[1].index), offer[1].width))
+        assembler.iccid_column = columns.index[Field.ICCID]
+        self._assemblers, self._columns = [assembler], columns
+        return self._shape(behind)
+
+    def _shape(self, records: list[Record]) -> list[SheetRow]:
+        return [row for record in records if (row := self._shape_one(record)) is not None]
+
+    def _shape_one(self, record: Record) -> SheetRow | None:
+        columns = self._columns
+        if record.fault is not None or columns is None:
+            excerpt = "".join(record.cells)[: self._limits.cell_chars]
+            return SheetRow(record.line, record.last_line, {}, fault=record.fault, excerpt=excerpt)
+        cells = record.cells
+        if not any(cells) or not any(cell.strip() for cell in cells):
+            return None
+        fields = {field: cells[at] for field, at in columns.index.items() if at < len(cells)}
+        surplus = len(cells) > columns.width and any(cell.strip() for cell in cells[columns.width :])
+        return SheetRow(record.line, record.last_line, fields, surplus)
