@@ -7,10 +7,10 @@ raises only :class:`~junhong_cmp.gateway.errors.GatewayError` (and cancellation)
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Protocol
 
 from junhong_cmp.gateway.errors import GatewayError
+from junhong_cmp.gateway.operations import OperationAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class UsageAnswer:
 
 @dataclass(frozen=True, slots=True)
 class StatusAnswer:
-    """The card's state: ``raw`` in the carrier's words, ``status`` in ours (``unknown`` if we have no word)."""
+    """The card's state: ``raw`` in the carrier's words, ``status`` in ours or ``unknown``."""
 
     iccid: str
     raw: str
@@ -67,40 +67,13 @@ class RealNameAnswer:
     at: datetime
 
 
-class OperationState(StrEnum):
-    """How far a stop or resume has come; an operation the carrier never saw is unknown."""
-
-    PENDING = "pending"
-    DONE = "done"
-    FAILED = "failed"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class OperationAnswer:
-    """The state of the stop or resume sent as ``request_id``."""
-
-    request_id: str
-    iccid: str
-    state: OperationState
-    at: datetime
-
-
-class GatewayClient(Protocol):
-    """Asks carriers about cards and has them stopped and resumed.
+class GatewayCalls(Protocol):
+    """What can be asked of a carrier; a driver implements just this.
 
     Queries may be sent twice if a connection breaks. ``stop`` and ``resume`` never are: after a
     ``Transient`` with ``maybe_executed`` ask :meth:`query_operation` before sending again, with the
     same ``request_id``.
     """
-
-    async def open(self) -> None:
-        """Make the client usable; opens no connection yet."""
-        ...
-
-    async def close(self) -> None:
-        """Close every connection; calls in flight fail."""
-        ...
 
     async def query_usage(self, account: GatewayAccount, card: CardRef) -> UsageAnswer:
         """Return the card's usage in the carrier's current cycle."""
@@ -132,4 +105,16 @@ class GatewayClient(Protocol):
         self, account: GatewayAccount, card: CardRef, request_id: str
     ) -> OperationAnswer:
         """Return how far the stop or resume sent as ``request_id`` has come."""
+        ...
+
+
+class GatewayClient(GatewayCalls, Protocol):
+    """Asks any carrier, with connections that somebody opens and closes."""
+
+    async def open(self) -> None:
+        """Make the client usable; opens no connection yet."""
+        ...
+
+    async def close(self) -> None:
+        """Close every connection; calls in flight fail."""
         ...

@@ -3,7 +3,7 @@
 ::
 
     GatewayError
-    ├── GatewayNotConfigured   the card goes back a little later; no failure; the operator completes the set-up
+    ├── GatewayNotConfigured   the card goes back a little later, no failure; the operator acts
     ├── AccountPausing         the account pauses for ``pause``; no card failure
     │   ├── Throttled          too many calls, by the carrier's word or by our own limit
     │   ├── QuotaExhausted     the day's or month's budget is used up
@@ -14,6 +14,7 @@
     ├── BadRequest             dead letter and alert: sending the same again cannot help
     ├── Transient              card back-off; ``maybe_executed`` tells whether the carrier may have acted
     └── BadResponse            card back-off; the answer was not one, nothing of it was used
+        └── WrongCard          the answer was about another card
 
 No error text carries a secret, a whole card number or more of an answer than a
 short, cleaned excerpt.
@@ -112,3 +113,9 @@ class BadResponse(GatewayError):
     """What came back is not an answer to what was asked."""
 
     reason = "bad_response"
+
+
+class WrongCard(BadResponse):
+    """The answer is about another card than the one asked for; it was refused and logged."""
+
+    reason = "wrong_card"

@@ -1,0 +1,105 @@
+"""What a gateway answered, checked: about the card that was asked for, whole, and possible."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from junhong_cmp.gateway.client import (
+    CardRef,
+    RealNameAnswer,
+    StatusAnswer,
+    UsageAnswer,
+)
+from junhong_cmp.gateway.errors import BadResponse, WrongCard
+from junhong_cmp.gateway.operations import OperationAnswer, OperationState
+from junhong_cmp.gateway.quantities import whole_kb
+
+Fields = Mapping[str, object]
+
+_STATUSES: Final = frozenset(
+    {"unknown", "inventory", "testing", "ready", "active", "suspended", "pre_cancelled", "cancelled"}
+)
+_REALNAME_STATUSES: Final = frozenset({"not_required", "unverified", "verified", "unknown"})
+_UNKNOWN: Final = "unknown"
+_LONGEST_TEXT: Final = 128
+_CLOCK_TOLERANCE: Final = timedelta(minutes=5)
+_ICCID19: Final = 19
+
+
+def usage_answer(fields: Fields, card: CardRef, *, default_unit: str, now: datetime) -> UsageAnswer:
+    """Check an answer of ``/v1/usage/query``, or one item of a batch."""
+    check_card(fields, card)
+    unit = _text(fields, "unit") if fields.get("unit") is not None else None
+    used_kb = whole_kb(fields.get("used"), unit, default_unit=default_unit)
+    return UsageAnswer(iccid=card.iccid, used_kb=used_kb, reading_at=_instant(fields, "reading_at", now))
+
+
+def status_answer(fields: Fields, card: CardRef, *, now: datetime) -> StatusAnswer:
+    """Check an answer of ``/v1/status/query``; one we have no word for is ``unknown``, raw text kept."""
+    check_card(fields, card)
+    said = _text(fields, "status")
+    raw = _text(fields, "raw_status") if fields.get("raw_status") is not None else said
+    status = said if said in _STATUSES else _UNKNOWN
+    return StatusAnswer(iccid=card.iccid, raw=raw, status=status, at=_instant(fields, "observed_at", now))
+
+
+def realname_answer(fields: Fields, card: CardRef, *, now: datetime) -> RealNameAnswer:
+    """Check an answer of ``/v1/real-name/query``."""
+    check_card(fields, card)
+    said = _text(fields, "real_name")
+    status = said if said in _REALNAME_STATUSES else _UNKNOWN
+    return RealNameAnswer(iccid=card.iccid, status=status, at=_instant(fields, "observed_at", now))
+
+
+def operation_answer(fields: Fields, card: CardRef, request_id: str, *, now: datetime) -> OperationAnswer:
+    """Check an answer of ``/v1/cards/stop``, ``/v1/cards/resume`` or ``/v1/operations/query``."""
+    check_card(fields, card)
+    if _text(fields, "request_id") != request_id:
+        raise WrongCard("网关应答的操作编号与请求不符")
+    said = _text(fields, "state")
+    try:
+        state = OperationState(said)
+    except ValueError as error:
+        raise BadResponse(f"网关应答的操作状态无法识别：{said!r}") from error
+    moment = _instant(fields, "observed_at", now)
+    return OperationAnswer(request_id=request_id, iccid=card.iccid, state=state, at=moment)
+
+
+def check_card(fields: Fields, card: CardRef) -> None:
+    """Return if the answer echoes the card.
+
+    Raises:
+        WrongCard: it is about another one.
+
+    """
+    if not same_card(_text(fields, "iccid").upper(), card.iccid.upper()):
+        raise WrongCard("网关应答的卡与所查的卡不符")
+
+
+def same_card(one: str, other: str) -> bool:
+    """Tell whether two ICCIDs name one card: equal, or one is the other without its 20th character."""
+    if one == other:
+        return True
+    shorter, longer = sorted((one, other), key=len)
+    return len(shorter) == _ICCID19 and len(longer) == _ICCID19 + 1 and longer.startswith(shorter)
+
+
+def _text(fields: Fields, key: str) -> str:
+    value = fields.get(key)
+    if not isinstance(value, str) or not value or len(value) > _LONGEST_TEXT or not value.isprintable():
+        raise BadResponse(f"网关应答缺少字段或字段无效：{key}")
+    return value
+
+
+def _instant(fields: Fields, key: str, now: datetime) -> datetime:
+    """Read an aware instant; one from the future would block every later, honest reading."""
+    try:
+        moment = datetime.fromisoformat(_text(fields, key))
+        if moment.tzinfo is None:
+            raise BadResponse(f"网关应答的时间没有时区：{key}")
+        moment = moment.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise BadResponse(f"网关应答的时间无效：{key}") from error
+    if moment > now + _CLOCK_TOLERANCE:
+        raise BadResponse(f"网关应答的时间在未来：{key}")
+    return moment

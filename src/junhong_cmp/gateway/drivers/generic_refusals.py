@@ -1,0 +1,82 @@
+"""Refusals of the generic contract → what the caller does.
+
+The ``error.code`` of the body decides. Without one (a proxy answered, or something
+broke) the HTTP status decides, and never about a card: a 404 from a misrouted proxy
+must not make orphans of a whole fleet.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from http import HTTPStatus
+from typing import Final
+
+from junhong_cmp.gateway.errors import (
+    AccountPausing,
+    AlreadyDone,
+    AuthRejected,
+    BadRequest,
+    BadResponse,
+    CardUnknown,
+    GatewayError,
+    Maintenance,
+    QuotaExhausted,
+    Throttled,
+    Transient,
+)
+from junhong_cmp.gateway.json_body import decode_object, excerpt
+from junhong_cmp.gateway.retry_after import parse_retry_after
+from junhong_cmp.gateway.transport import HttpAnswer
+
+_PAUSES: Final[Mapping[str, type[AccountPausing]]] = {
+    "throttled": Throttled,
+    "quota_exhausted": QuotaExhausted,
+    "auth": AuthRejected,
+    "maintenance": Maintenance,
+}
+_CARD_ERRORS: Final[Mapping[str, type[GatewayError]]] = {
+    "card_unknown": CardUnknown,
+    "already_done": AlreadyDone,
+    "bad_request": BadRequest,
+    "transient": Transient,
+}
+_STATUS_PAUSES: Final[Mapping[int, type[AccountPausing]]] = {
+    HTTPStatus.UNAUTHORIZED: AuthRejected,
+    HTTPStatus.FORBIDDEN: AuthRejected,
+    HTTPStatus.PROXY_AUTHENTICATION_REQUIRED: AuthRejected,
+    HTTPStatus.TOO_MANY_REQUESTS: Throttled,
+}
+_LOWEST_SERVER_ERROR: Final = 500
+
+
+def refusal_of(answer: HttpAnswer, now: datetime) -> GatewayError:
+    """Name the refusal in an answer whose status is not 200."""
+    pause = parse_retry_after(answer.retry_after, now)
+    try:
+        fields = decode_object(answer.body)
+    except BadResponse:
+        return _by_status(answer, pause)
+    return coded_refusal(fields, pause) or _by_status(answer, pause)
+
+
+def coded_refusal(fields: Mapping[str, object], pause: timedelta | None = None) -> GatewayError | None:
+    """Name the refusal in a body or a batch item by its ``error.code``; None if it has none we know."""
+    error = fields.get("error")
+    if not isinstance(error, dict) or not isinstance(code := error.get("code"), str):
+        return None
+    message = error.get("message")
+    said = f"：{excerpt(message.encode(errors='replace'))}" if isinstance(message, str) and message else ""
+    if pausing := _PAUSES.get(code):
+        return pausing(f"网关拒绝（{code}）{said}", pause)
+    if card_error := _CARD_ERRORS.get(code):
+        return card_error(f"网关拒绝（{code}）{said}")
+    return None
+
+
+def _by_status(answer: HttpAnswer, pause: timedelta | None) -> GatewayError:
+    if pausing := _STATUS_PAUSES.get(answer.status):
+        return pausing(f"网关拒绝：HTTP {answer.status}", pause)
+    if answer.status == HTTPStatus.SERVICE_UNAVAILABLE and pause is not None:
+        return Maintenance("网关维护中：HTTP 503", pause)
+    if answer.status >= _LOWEST_SERVER_ERROR:
+        return Transient(f"网关故障：HTTP {answer.status}")
+    return BadResponse(f"网关响应无效：HTTP {answer.status}（{excerpt(answer.body)}）")

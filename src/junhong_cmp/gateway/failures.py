@@ -1,0 +1,55 @@
+"""HTTP client faults → what the caller does."""
+
+from typing import Final
+
+import aiohttp
+
+from junhong_cmp.gateway.endpoints import ForbiddenAddressError
+from junhong_cmp.gateway.errors import (
+    AuthRejected,
+    BadResponse,
+    GatewayError,
+    GatewayNotConfigured,
+    Transient,
+)
+
+_TLS_REFUSED: Final = "与网关的 TLS 握手失败，请检查证书、主机名和协议版本"
+
+
+def failure_of(error: aiohttp.ClientError) -> GatewayError:
+    """Name a fault; only those from before the first byte was sent say ``maybe_executed=False``."""
+    match error:
+        case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():
+            failure = _unconnected(error)
+        case aiohttp.ServerFingerprintMismatch():
+            failure = AuthRejected(_TLS_REFUSED)
+        case aiohttp.SocketTimeoutError():
+            failure = Transient("等待网关应答超时")
+        case aiohttp.ClientPayloadError():
+            failure = Transient("网关应答在传输中断开")
+        case aiohttp.ClientResponseError():
+            failure = BadResponse("网关响应无效：不是合法的 HTTP 应答")
+        case _:
+            failure = Transient("与网关的连接中断")
+    return failure
+
+
+def _unconnected(error: aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError) -> GatewayError:
+    match error:
+        case aiohttp.ConnectionTimeoutError():
+            return Transient("连接网关超时", maybe_executed=False)
+        case aiohttp.ClientSSLError():
+            return AuthRejected(_TLS_REFUSED)
+        case aiohttp.ClientConnectorError(os_error=ForbiddenAddressError()):
+            return GatewayNotConfigured("网关主机解析到不允许的网络地址")
+        case aiohttp.ClientConnectorDNSError():
+            return Transient("网关主机名解析失败", maybe_executed=False)
+        case _:
+            return Transient("无法连接网关", maybe_executed=False)
+
+
+def is_dropped_connection(error: Exception) -> bool:
+    """Tell whether an existing connection broke, as pooled ones do when the other side closed them."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return False
+    return isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError)

@@ -1,0 +1,148 @@
+"""The gateway client over HTTP: one pool, one wall per account, each account's own driver."""
+
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+import structlog
+from yarl import URL
+
+from junhong_cmp.clock import SystemClock
+from junhong_cmp.errors import ConfigError
+from junhong_cmp.gateway.bulkhead import Bulkhead
+from junhong_cmp.gateway.client import (
+    CardRef,
+    GatewayAccount,
+    GatewayCalls,
+    RealNameAnswer,
+    StatusAnswer,
+    UsageAnswer,
+)
+from junhong_cmp.gateway.directory import Directory
+from junhong_cmp.gateway.drivers.generic import GenericDriver
+from junhong_cmp.gateway.endpoints import EndpointPolicy
+from junhong_cmp.gateway.errors import GatewayError, GatewayNotConfigured, WrongCard
+from junhong_cmp.gateway.operations import OperationAnswer
+from junhong_cmp.gateway.signing import Credential
+from junhong_cmp.gateway.transport import GatewayTimeouts, HttpTransport
+
+log = structlog.stdlib.get_logger(__name__)
+
+_DEFAULT_TIMEOUTS: Final = GatewayTimeouts()
+
+
+class HttpGateway:
+    """An HTTP gateway hands each call to the driver of its account, within that account's slots."""
+
+    def __init__(
+        self, transport: HttpTransport, drivers: Mapping[str, GatewayCalls], bulkhead: Bulkhead
+    ) -> None:
+        self._transport = transport
+        self._drivers = dict(drivers)
+        self._bulkhead = bulkhead
+
+    async def open(self) -> None:
+        """Prepare the connection pool in the running loop."""
+        await self._transport.open()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._transport.close()
+
+    async def query_usage(self, account: GatewayAccount, card: CardRef) -> UsageAnswer:
+        """Return the card's usage in the carrier's current cycle."""
+        async with self._calling(account, card) as driver:
+            return await driver.query_usage(account, card)
+
+    async def query_usage_batch(
+        self, account: GatewayAccount, cards: Sequence[CardRef]
+    ) -> Mapping[int, UsageAnswer | GatewayError]:
+        """Return an answer or an error for every card, by card id."""
+        async with self._calling(account, None) as driver:
+            return await driver.query_usage_batch(account, cards)
+
+    async def query_status(self, account: GatewayAccount, card: CardRef) -> StatusAnswer:
+        """Return the card's state."""
+        async with self._calling(account, card) as driver:
+            return await driver.query_status(account, card)
+
+    async def query_realname(self, account: GatewayAccount, card: CardRef) -> RealNameAnswer:
+        """Return the card's real-name state."""
+        async with self._calling(account, card) as driver:
+            return await driver.query_realname(account, card)
+
+    async def stop(self, account: GatewayAccount, card: CardRef, request_id: str) -> OperationAnswer:
+        """Have the card's service stopped; AlreadyDone if it was."""
+        async with self._calling(account, card) as driver:
+            return await driver.stop(account, card, request_id)
+
+    async def resume(self, account: GatewayAccount, card: CardRef, request_id: str) -> OperationAnswer:
+        """Have the card's service resumed; AlreadyDone if it was running."""
+        async with self._calling(account, card) as driver:
+            return await driver.resume(account, card, request_id)
+
+    async def query_operation(
+        self, account: GatewayAccount, card: CardRef, request_id: str
+    ) -> OperationAnswer:
+        """Return how far the stop or resume sent as ``request_id`` has come."""
+        async with self._calling(account, card) as driver:
+            return await driver.query_operation(account, card, request_id)
+
+    @asynccontextmanager
+    async def _calling(self, account: GatewayAccount, card: CardRef | None) -> AsyncIterator[GatewayCalls]:
+        driver = self._drivers.get(account.driver)
+        if driver is None:
+            raise GatewayNotConfigured(f"账号 {account.code} 的网关驱动不存在：{account.driver}")
+        async with self._bulkhead.slot(account):
+            try:
+                yield driver
+            except WrongCard as error:
+                card_id = card.card_id if card else None
+                log.warning(
+                    "网关返回了其他卡的数据，已拒绝", account=account.code, card_id=card_id, cause=str(error)
+                )
+                raise
+
+
+def open_http_gateway(
+    *,
+    base_url: str,
+    credentials: Mapping[str, Credential],
+    default_credential: Credential | None,
+    timeouts: GatewayTimeouts = _DEFAULT_TIMEOUTS,
+    allow_http: bool = False,
+    allowed_hosts: Collection[str] = (),
+) -> HttpGateway:
+    """Compose the gateway client; no I/O before its ``open``.
+
+    Args:
+        base_url: for accounts without one of their own; its host is allowed by being named here.
+        credentials: by the ``credential_ref`` of accounts.
+        default_credential: for accounts without a ``credential_ref``.
+        timeouts: of every call.
+        allow_http: accept plain http, for a gateway in one's own network.
+        allowed_hosts: the only other hosts that accounts may name.
+
+    Raises:
+        ConfigError: ``base_url`` may not be called.
+
+    """
+    policy = EndpointPolicy(allow_http=allow_http, allowed_hosts={*allowed_hosts, *_host_of(base_url)})
+    try:
+        policy.check(base_url)
+    except GatewayNotConfigured as error:
+        raise ConfigError([str(error)]) from error
+    directory = Directory(
+        policy, base_url=base_url, credentials=credentials, default_credential=default_credential
+    )
+    transport = HttpTransport(timeouts)
+    drivers = {"generic": GenericDriver(transport, directory, SystemClock())}
+    return HttpGateway(transport, drivers, Bulkhead(patience=timeouts.total))
+
+
+def _host_of(base_url: str) -> tuple[str, ...]:
+    try:
+        host = URL(base_url).host
+    except ValueError:  # reported by the policy, with its reason
+        return ()
+    return (host,) if host else ()

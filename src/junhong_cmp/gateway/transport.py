@@ -1,0 +1,122 @@
+"""One HTTP POST to a gateway: pooled connections, every wait bounded, nothing taken on trust."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+import aiohttp
+from aiohttp.abc import AbstractResolver
+from yarl import URL
+
+from junhong_cmp.gateway.body_reader import read_body
+from junhong_cmp.gateway.endpoints import GuardedResolver
+from junhong_cmp.gateway.errors import BadResponse, Transient
+from junhong_cmp.gateway.failures import failure_of, is_dropped_connection
+
+_IDLE_CONNECTION_S: Final = 15.0  # well below the 60 to 75 s after which common servers close
+_DNS_TTL_S: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayTimeouts:
+    """``connect``: name, socket and TLS; ``read``: between two reads; ``total``: resending included."""
+
+    connect: timedelta = timedelta(seconds=3)
+    read: timedelta = timedelta(seconds=8)
+    total: timedelta = timedelta(seconds=12)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """A complete answer; ``retry_after`` and ``content_type`` are its headers as sent."""
+
+    status: int
+    content_type: str
+    retry_after: str | None
+    body: bytes
+
+
+class HttpTransport:
+    """A transport posts bytes and returns whole answers, over connections it keeps."""
+
+    def __init__(self, timeouts: GatewayTimeouts, *, resolver: AbstractResolver | None = None) -> None:
+        self._timeouts = timeouts
+        self._resolver = resolver
+        self._session: aiohttp.ClientSession | None = None
+
+    async def open(self) -> None:
+        """Prepare the connection pool in the running loop."""
+        connector = aiohttp.TCPConnector(
+            limit=0,  # the bulkhead bounds each account; with a common bound a slow one starves the others
+            resolver=GuardedResolver(self._resolver),
+            ttl_dns_cache=_DNS_TTL_S,
+            keepalive_timeout=_IDLE_CONNECTION_S,
+        )
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            timeout=aiohttp.ClientTimeout(
+                total=None,  # bounded in post, over both attempts together
+                connect=self._timeouts.connect.total_seconds(),
+                sock_read=self._timeouts.read.total_seconds(),
+            ),
+            headers={"Accept": "application/json", "Accept-Encoding": "gzip", "User-Agent": "junhong-cmp"},
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,  # read_body inflates within the limit
+            trust_env=False,
+        )
+
+    async def close(self) -> None:
+        """Close all connections."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def post(
+        self, url: URL, body: bytes, sign: Callable[[], Mapping[str, str]], *, resend: bool
+    ) -> HttpAnswer:
+        """Post a JSON body.
+
+        Args:
+            url: must have passed the endpoint policy.
+            body: sent as it is.
+            sign: makes the headers of an attempt; each attempt has a nonce of its own.
+            resend: whether the call is harmless, so that it may be sent once more if the connection drops.
+
+        Raises:
+            GatewayError: no complete answer came; says what to do.
+
+        """
+        try:
+            async with asyncio.timeout(self._timeouts.total.total_seconds()):
+                try:
+                    return await self._attempt(url, body, sign())
+                except (aiohttp.ClientError, OSError) as error:
+                    if not resend or not is_dropped_connection(error):
+                        raise
+                return await self._attempt(url, body, sign())
+        except aiohttp.ClientError as error:  # first: its connect and read timeouts are TimeoutErrors too
+            raise failure_of(error) from error
+        except TimeoutError as error:
+            raise Transient("网关调用超过总时限") from error
+        except OSError as error:
+            raise Transient("与网关的连接中断") from error
+
+    async def _attempt(self, url: URL, body: bytes, headers: Mapping[str, str]) -> HttpAnswer:
+        if self._session is None:
+            raise Transient("网关客户端尚未打开或已关闭", maybe_executed=False)
+        async with self._session.post(
+            url, data=body, headers={"Content-Type": "application/json", **headers}, allow_redirects=False
+        ) as response:
+            try:
+                content = await read_body(response)
+            except BadResponse:
+                response.close()  # not released: what is left unread must not be read by the next caller
+                raise
+            return HttpAnswer(
+                status=response.status,
+                content_type=response.content_type,
+                retry_after=response.headers.get("Retry-After"),
+                body=content,
+            )
