@@ -40,7 +40,7 @@ if #cards > 0 then
 end
 local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
 local next_due = ''
-if first[2] then
+if first[2] and tonumber(first[2]) < 2 ^ 53 then
   next_due = string.format('%.0f', math.max(0, tonumber(first[2])))
 end
 return {'OK', string.format('%.0f', now), next_due, text, cards, foreign}

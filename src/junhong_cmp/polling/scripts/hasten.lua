@@ -14,7 +14,7 @@ local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local highest = tonumber(redis.call('GET', KEYS[2])) or 0
 local reply = {}
 for i = 1, #ARGV, 2 do
-  local score = tonumber(redis.call('ZSCORE', KEYS[1], ARGV[i]) or nil)
+  local score = tonumber(redis.call('ZSCORE', KEYS[1], ARGV[i]))
   local due = tonumber(ARGV[i + 1]) or now
   if score and score > highest and score > due then
     redis.call('ZADD', KEYS[1], 'XX', string.format('%.0f', due), ARGV[i])

@@ -1,0 +1,149 @@
+"""The polling configuration as an immutable, validated whole."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final
+
+from junhong_cmp.cards.model import Card, CarrierAccount
+from junhong_cmp.polling.due import PollRule
+from junhong_cmp.polling.errors import InvalidSnapshotError
+from junhong_cmp.polling.tasks import POLLING_TASK_TYPES, TaskType
+
+MIN_INTERVAL_S: Final = 1
+MAX_INTERVAL_S: Final = 30 * 24 * 3600
+MAX_JITTER: Final = 0.45
+DEFAULT_JITTER: Final = 0.1
+
+_TYPES_BY_KIND: Final = {task_type.kind: task_type for task_type in POLLING_TASK_TYPES}
+_KNOWN_FIELDS: Final = frozenset({"interval_s", "jitter", "enabled"})
+_MEMO_LIMIT: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PollingConfigRule:
+    """One row of ``polling_config``: for which cards it speaks, and what it says.
+
+    A condition of None holds for every card. A task type absent from ``intervals`` is left to the
+    next matching rule; one mapped to None is not polled.
+    """
+
+    id: int
+    name: str
+    priority: int
+    account_id: int | None = None
+    category: str | None = None
+    card_status: str | None = None
+    real_name_status: str | None = None
+    intervals: Mapping[TaskType, PollRule | None] = field(default_factory=dict)
+
+    def matches(self, card: Card) -> bool:
+        """Tell whether the rule speaks for the card."""
+        return (
+            self.account_id in (None, card.account_id)
+            and self.category in (None, card.category)
+            and self.card_status in (None, card.status)
+            and self.real_name_status in (None, card.real_name_status)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PollingConfigSnapshot:
+    """One version of the configuration: the enabled rules by priority, and every account by id."""
+
+    version: int
+    rules: Sequence[PollingConfigRule]
+    accounts: Mapping[int, CarrierAccount]
+    _memo: dict[tuple[Any, ...], PollRule | None] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def rule_for(self, card: Card, task_type: TaskType) -> PollRule | None:
+        """Return how the card is polled for the task type, or None when it isn't.
+
+        The first rule by priority that matches the card and names the task type decides.
+        """
+        key = (task_type, card.account_id, card.category, card.status, card.real_name_status)
+        try:
+            return self._memo[key]
+        except KeyError:
+            if len(self._memo) >= _MEMO_LIMIT:
+                self._memo.clear()
+            found = self._memo[key] = self._decide(card, task_type)
+            return found
+
+    def _decide(self, card: Card, task_type: TaskType) -> PollRule | None:
+        for rule in self.rules:
+            if task_type in rule.intervals and rule.matches(card):
+                return rule.intervals[task_type]
+        return None
+
+
+def build_snapshot(
+    version: int, rows: Sequence[Mapping[str, Any]], accounts: Sequence[CarrierAccount]
+) -> PollingConfigSnapshot:
+    """Build a snapshot from rows of ``polling_config`` and all accounts.
+
+    Raises:
+        InvalidSnapshotError: naming every fault of every row; nothing of such a version is used.
+
+    """
+    problems: list[str] = []
+    rules = [_read_row(row, problems) for row in rows if row["enabled"]]
+    for account in accounts:
+        if account.qps <= 0 or account.concurrency <= 0:
+            problems.append(f"账号 {account.code} 的 qps 与 concurrency 必须大于 0")
+    if problems:
+        raise InvalidSnapshotError(problems)
+    rules.sort(key=lambda rule: (rule.priority, rule.id))
+    return PollingConfigSnapshot(version, tuple(rules), {account.id: account for account in accounts})
+
+
+def _read_row(row: Mapping[str, Any], problems: list[str]) -> PollingConfigRule:
+    where = f"规则 {row['id']}（{row['name']}）"
+    intervals: dict[TaskType, PollRule | None] = {}
+    raw = row["intervals"]
+    if not isinstance(raw, Mapping):
+        problems.append(f"{where} 的 intervals 必须是对象")
+        raw = {}
+    for kind, value in raw.items():
+        task_type = _TYPES_BY_KIND.get(kind)
+        if task_type is None:
+            problems.append(f"{where} 的任务类型 {kind!r} 未知，可用：{'、'.join(_TYPES_BY_KIND)}")
+        elif not isinstance(value, Mapping):
+            problems.append(f"{where} 的 {kind} 必须是对象")
+        else:
+            intervals[task_type] = _read_interval(f"{where} 的 {kind}", value, problems)
+    return PollingConfigRule(
+        id=row["id"],
+        name=row["name"],
+        priority=row["priority"],
+        account_id=row["account_id"],
+        category=row["category"],
+        card_status=row["card_status"],
+        real_name_status=row["real_name_status"],
+        intervals=intervals,
+    )
+
+
+def _read_interval(where: str, value: Mapping[str, Any], problems: list[str]) -> PollRule | None:
+    unknown = sorted(str(name) for name in set(value) - _KNOWN_FIELDS)
+    if unknown:
+        problems.append(f"{where} 含未知字段 {'、'.join(unknown)}")
+    enabled = value.get("enabled", True)
+    if not isinstance(enabled, bool):
+        problems.append(f"{where}.enabled 必须是布尔值")
+    if enabled is False:
+        return None
+    interval_s, jitter = value.get("interval_s"), value.get("jitter", DEFAULT_JITTER)
+    if not _is_number(interval_s) or not MIN_INTERVAL_S <= interval_s <= MAX_INTERVAL_S:
+        problems.append(f"{where}.interval_s 必须在 {MIN_INTERVAL_S} 到 {MAX_INTERVAL_S} 之间")
+        return None
+    if not _is_number(jitter) or not 0 <= jitter <= MAX_JITTER:
+        problems.append(f"{where}.jitter 必须在 0 到 {MAX_JITTER} 之间")
+        return None
+    return PollRule(timedelta(seconds=interval_s), float(jitter))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,40 @@
+"""The polling configuration in PostgreSQL, read as one consistent whole."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from junhong_cmp.cards.account_store import list_accounts
+from junhong_cmp.cards.model import CarrierAccount
+from junhong_cmp.db.pool import Conn
+
+_VERSION = "SELECT coalesce(max(version), 0) FROM polling_config_version"
+_RULES = """
+SELECT id, name, priority, account_id, category, card_status, real_name_status, intervals::text AS intervals, enabled
+FROM polling_config ORDER BY priority, id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredConfig:
+    """Configuration rows and accounts as of one version; not validated."""
+
+    version: int
+    rows: Sequence[Mapping[str, Any]]
+    accounts: Sequence[CarrierAccount]
+
+
+async def find_version(conn: Conn) -> int:
+    """Return the version of the configuration now stored."""
+    return int(await conn.fetchval(_VERSION))
+
+
+async def load_config(conn: Conn) -> StoredConfig:
+    """Read version, rules and accounts in one snapshot of the database."""
+    async with conn.transaction(isolation="repeatable_read", readonly=True):
+        version = await find_version(conn)
+        rows = [{**row, "intervals": orjson.loads(row["intervals"])} for row in await conn.fetch(_RULES)]
+        accounts = await list_accounts(conn)
+    return StoredConfig(version, rows, accounts)

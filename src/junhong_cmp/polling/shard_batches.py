@@ -1,0 +1,87 @@
+"""Start, write-back and removal of single cards, gathered into one round trip for all shards."""
+
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from junhong_cmp.db.batching import MicroBatcher
+from junhong_cmp.polling.shard_scripts import ShardScripts, Started
+from junhong_cmp.polling.shards import ShardId
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """One card's part of a batch: its shard and the arguments of the script."""
+
+    shard: ShardId
+    row: tuple[Any, ...]
+
+
+class ShardBatches:
+    """Shard batches let requests gather while an earlier batch runs, then send them together.
+
+    A Redis fault is raised to each caller of the batch; a script failing on one shard reaches the
+    callers of that shard only.
+    """
+
+    def __init__(self, scripts: ShardScripts, *, timeout_ms: int) -> None:
+        self._scripts = scripts
+        self._timeout_ms = timeout_ms
+        self._starts: MicroBatcher[_Request, Started | None] = MicroBatcher(
+            self._flush_starts, name="polling_start"
+        )
+        self._write_backs: MicroBatcher[_Request, bool] = MicroBatcher(
+            self._flush_write_backs, name="polling_write_back"
+        )
+        self._removals: MicroBatcher[_Request, bool] = MicroBatcher(
+            self._flush_removals, name="polling_remove"
+        )
+
+    async def close(self) -> None:
+        """Finish the batches under way."""
+        for batcher in (self._starts, self._write_backs, self._removals):
+            await batcher.close()
+
+    async def start(self, shard: ShardId, card_id: int, claim: int) -> Started | None:
+        """Start a claimed card; None when the claim was superseded or the card removed."""
+        return await self._starts.submit(_Request(shard, (card_id, claim)))
+
+    async def write_back(self, shard: ShardId, card_id: int, claim: int, next_due: int) -> bool:
+        """Let a started card wait until ``next_due`` ms; False when the claim was superseded."""
+        return await self._write_backs.submit(_Request(shard, (card_id, claim, next_due)))
+
+    async def remove(self, shard: ShardId, card_id: int, claim: int) -> bool:
+        """Remove a started card; False when the claim was superseded."""
+        return await self._removals.submit(_Request(shard, (card_id, claim)))
+
+    async def _flush_starts(self, requests: Sequence[_Request]) -> Sequence[Started | None | Exception]:
+        async def run(shards: Mapping[ShardId, Sequence[Any]]) -> list[list[Started | None] | Exception]:
+            return await self._scripts.start(shards, timeout_ms=self._timeout_ms)
+
+        return await _by_shard(requests, run)
+
+    async def _flush_write_backs(self, requests: Sequence[_Request]) -> Sequence[bool | Exception]:
+        return await _by_shard(requests, self._scripts.write_back)
+
+    async def _flush_removals(self, requests: Sequence[_Request]) -> Sequence[bool | Exception]:
+        return await _by_shard(requests, self._scripts.remove)
+
+
+async def _by_shard(
+    requests: Sequence[_Request],
+    run: Callable[[Mapping[ShardId, Sequence[Any]]], Awaitable[list[list[R] | Exception]]],
+) -> list[R | Exception]:
+    """Run one script a shard and give each request its own part of the reply, in request order."""
+    places: dict[ShardId, list[int]] = defaultdict(list)
+    rows: dict[ShardId, list[tuple[Any, ...]]] = defaultdict(list)
+    for place, request in enumerate(requests):
+        places[request.shard].append(place)
+        rows[request.shard].append(request.row)
+    results: dict[int, R | Exception] = {}
+    for shard_places, reply in zip(places.values(), await run(rows), strict=True):
+        for index, place in enumerate(shard_places):
+            results[place] = reply if isinstance(reply, Exception) else reply[index]
+    return [results[place] for place in range(len(requests))]
