@@ -13,8 +13,7 @@ import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import asyncpg
@@ -22,12 +21,13 @@ import psutil
 import pytest
 import redis as sync_redis
 from redis.asyncio import Redis
+from tests.waiting import FakeClock
 
+from junhong_cmp.db.migrate import migrate
 from junhong_cmp.embedded.account import unprivileged_account
 from junhong_cmp.embedded.binaries import find_postgres_programs
 from junhong_cmp.embedded.postgres_server import EmbeddedPostgres, PostgresPlace
 from junhong_cmp.embedded.redis_server import EmbeddedRedis, RedisPlace
-from tests.waiting import FakeClock
 
 _TEMPLATE = "junhong_template"
 _LEFTOVER_GRACE_S = 2.0
@@ -35,7 +35,7 @@ _LEFTOVER_GRACE_S = 2.0
 
 def _make_reachable_folder(prefix: str) -> Path:
     """pytest's own temporary folders are long and closed to other accounts; server sockets need neither."""
-    folder = Path(tempfile.mkdtemp(prefix=prefix, dir="/tmp")).resolve()  # noqa: S108 - sockets need short paths
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir="/tmp")).resolve()
     folder.chmod(0o755)
     return folder
 
@@ -114,7 +114,7 @@ def _postgres_session(
     account = unprivileged_account()
     server = EmbeddedPostgres(
         PostgresPlace(
-            programs=find_postgres_programs(account, _server_folder / "programs"),
+            programs=find_postgres_programs(account, lambda: _server_folder / "programs"),
             data_folder=_server_folder / "pg",
             socket_folder=_server_folder / "pgs",
             log_path=_server_folder / "postgres.log",
@@ -131,20 +131,8 @@ def _postgres_session(
 @pytest.fixture(scope="session")
 def _template_database(_postgres_session: EmbeddedPostgres, _server_loop: asyncio.AbstractEventLoop) -> str:
     _server_loop.run_until_complete(_postgres_session.create_database(_TEMPLATE))
-    try:
-        from junhong_cmp.db.migrate import migrate
-    except ImportError:
-        return _TEMPLATE
-    with ThreadPoolExecutor(1) as thread:  # Alembic may start a loop of its own
-        thread.submit(_run, migrate(_postgres_session.dsn(_TEMPLATE))).result()
+    _server_loop.run_until_complete(migrate(_postgres_session.dsn(_TEMPLATE)))
     return _TEMPLATE
-
-
-def _run(work: Awaitable[object]) -> None:
-    async def main() -> None:
-        await work
-
-    asyncio.run(main())
 
 
 @pytest.fixture

