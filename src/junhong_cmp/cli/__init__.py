@@ -1,0 +1,1 @@
+"""The ``junhong`` command, one file a command group. Importing this package imports nothing heavy."""

@@ -1,0 +1,63 @@
+"""The ``junhong`` command: picks the command asked for and imports only that one."""
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Final
+
+import typer
+
+from junhong_cmp.cli.signals import StopSignals
+from junhong_cmp.errors import JunhongError
+
+# In the order `junhong --help` shows them. Each module has `register(app)`.
+COMMANDS: Final = {
+    "up": "junhong_cmp.cli.up",
+    "worker": "junhong_cmp.cli.worker",
+    "migrate": "junhong_cmp.cli.migrate",
+    "import": "junhong_cmp.cli.import_cards",
+    "status": "junhong_cmp.cli.status",
+    "simulate-gateway": "junhong_cmp.cli.simulate_gateway",
+    "config": "junhong_cmp.cli.config",
+}
+# The worker closes what it opened and answers to signals itself; all other commands are ended the usual way.
+STOPS_BY_ITSELF: Final = frozenset({"worker"})
+
+
+def run(signals: StopSignals, arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit code, having told the user of an error in one sentence."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    app = build_app(given, signals)
+    try:
+        app(given, prog_name="junhong")
+    except JunhongError as error:
+        typer.echo(f"错误：{error}", err=True)
+        return int(error.exit_code)
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 0
+    except KeyboardInterrupt:
+        typer.echo("已中断", err=True)
+        return 130
+    return 0
+
+
+def build_app(arguments: Sequence[str], signals: StopSignals) -> typer.Typer:
+    """Build the command line with the command asked for, or with all of them when none is named."""
+    app = typer.Typer(
+        help="物联网卡管理平台的后台任务集群：任务队列、卡轮询、卡导入。",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+
+    @app.callback()
+    def prepare(ctx: typer.Context) -> None:
+        ctx.obj = signals
+        if ctx.invoked_subcommand not in STOPS_BY_ITSELF:
+            signals.restore()
+
+    asked = next((argument for argument in arguments if argument in COMMANDS), None)
+    for name, module in COMMANDS.items():
+        if asked in (None, name):
+            import_module(module).register(app)
+    return app

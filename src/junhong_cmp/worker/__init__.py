@@ -1,0 +1,1 @@
+"""One worker process: its role, its modules, their start and their stop."""
