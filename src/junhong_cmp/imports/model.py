@@ -1,0 +1,79 @@
+"""Import jobs and the outcome of each row, as PostgreSQL keeps them."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class ImportStatus(StrEnum):
+    """Where an import job is; DONE and FAILED are final."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing will change any more."""
+        return self in {ImportStatus.DONE, ImportStatus.FAILED}
+
+
+class RowStatus(StrEnum):
+    """What became of one row."""
+
+    IMPORTED = "imported"
+    SKIPPED = "skipped"
+    REJECTED = "rejected"
+
+
+class RowProblem(StrEnum):
+    """Why a row was not imported, beside the problems of the ICCID itself (``cards.iccid``)."""
+
+    UNREADABLE = "row_unreadable"
+    CELL_TOO_LONG = "cell_too_long"
+    ICCID_MISSING = "iccid_missing"
+    DUPLICATE_IN_FILE = "duplicate_in_file"
+    EXISTS = "exists"
+    OTHER_ACCOUNT = "other_account"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowResult:
+    """The outcome of the row that starts at ``line_no``; ``value`` is its ICCID as it may be shown."""
+
+    line_no: int
+    status: RowStatus
+    value: str
+    card_id: int | None = None
+    reason_code: str | None = None
+    reason: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportTask:
+    """An import job: one file for one account.
+
+    ``total`` counts the rows dealt with so far; ``next_line`` is the first line of the file that is
+    not yet dealt with, and where a run after a crash goes on.
+    """
+
+    id: int
+    account_id: int
+    file_name: str
+    file_key: str
+    file_sha256: str
+    file_bytes: int
+    status: ImportStatus
+    total: int
+    imported: int
+    skipped: int
+    rejected: int
+    warned: int
+    next_line: int
+    result_key: str | None
+    error: str | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None

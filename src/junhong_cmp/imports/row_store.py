@@ -1,0 +1,77 @@
+"""Outcomes of rows in PostgreSQL; the caller owns the transaction."""
+
+from collections.abc import AsyncIterator, Collection, Sequence
+from typing import Final
+
+from junhong_cmp.db.pool import Conn, Pool
+from junhong_cmp.imports.model import RowResult, RowStatus
+
+_COLUMNS: Final = ("task_id", "line_no", "status", "value", "card_id", "reason_code", "reason", "warnings")
+_FIRST_LINES = """
+    SELECT card_id, min(line_no) AS line_no FROM import_row
+    WHERE card_id = ANY ($2::bigint[]) AND task_id = $1
+    GROUP BY card_id
+"""
+_PAGE = """
+    SELECT line_no, status, value, card_id, reason_code, reason, warnings FROM import_row
+    WHERE task_id = $1 AND line_no > $2
+    ORDER BY line_no
+    LIMIT $3
+"""
+_LATEST = """
+    SELECT card_id FROM import_row
+    WHERE task_id = $1 AND status = 'imported' AND card_id IS NOT NULL
+    ORDER BY line_no DESC
+    LIMIT $2
+"""
+
+
+async def record_rows(conn: Conn, import_id: int, results: Sequence[RowResult]) -> None:
+    """Keep the outcomes of a chunk's rows."""
+    await conn.copy_records_to_table(
+        "import_row",
+        columns=_COLUMNS,
+        records=[
+            (
+                import_id,
+                result.line_no,
+                result.status,
+                result.value,
+                result.card_id,
+                result.reason_code,
+                result.reason,
+                result.warnings,
+            )
+            for result in results
+        ],
+    )
+
+
+async def find_first_lines(conn: Conn, import_id: int, card_ids: Collection[int]) -> dict[int, int]:
+    """Return, for each of the cards met earlier in this import, the line where it was met first."""
+    rows = await conn.fetch(_FIRST_LINES, import_id, list(card_ids))
+    return {row["card_id"]: row["line_no"] for row in rows}
+
+
+async def list_latest_imported(conn: Conn | Pool, import_id: int, limit: int) -> list[int]:
+    """Return the ids of the cards that were imported last, at most ``limit``."""
+    return [row["card_id"] for row in await conn.fetch(_LATEST, import_id, limit)]
+
+
+async def stream_rows(pool: Pool, import_id: int, *, page: int = 2000) -> AsyncIterator[list[RowResult]]:
+    """Yield the outcomes in the order of the file, a page at a time."""
+    after = 0
+    while rows := await pool.fetch(_PAGE, import_id, after, page):
+        after = rows[-1]["line_no"]
+        yield [
+            RowResult(
+                line_no=row["line_no"],
+                status=RowStatus(row["status"]),
+                value=row["value"],
+                card_id=row["card_id"],
+                reason_code=row["reason_code"],
+                reason=row["reason"],
+                warnings=tuple(row["warnings"]),
+            )
+            for row in rows
+        ]

@@ -1,0 +1,116 @@
+"""The rules of one row: which card it means, or why it can't be imported. Pure."""
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from junhong_cmp.cards.carrier import CARRIER_NAMES, Carrier
+from junhong_cmp.cards.iccid import IccidError, clean_cell, normalise
+from junhong_cmp.cards.model import CarrierAccount, NewCard
+from junhong_cmp.imports.header import Field
+from junhong_cmp.imports.model import RowProblem, RowResult, RowStatus
+from junhong_cmp.imports.reader import SheetRow
+
+_SHOWN_CHARS: Final = 64
+_TEXT_CHARS: Final = 200
+_CELL_CHARS: Final = 1024
+_MSISDN: Final = re.compile(r"[0-9]{8,15}")
+_IMSI: Final = re.compile(r"[0-9]{14,15}")
+_CARRIERS: Final[Mapping[str, Carrier]] = {
+    name: carrier
+    for carrier, names in {
+        Carrier.CMCC: "中国移动 移动 CMCC CHINAMOBILE",
+        Carrier.CUCC: "中国联通 联通 CUCC UNICOM CHINAUNICOM",
+        Carrier.CTCC: "中国电信 电信 CTCC TELECOM CHINATELECOM",
+        Carrier.CBN: "中国广电 广电 CBN",
+    }.items()
+    for name in names.split()
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A row that names a card properly; whether the card is new only the database knows."""
+
+    line_no: int
+    value: str
+    card: NewCard
+    warnings: tuple[str, ...]
+
+
+def check_row(row: SheetRow, account: CarrierAccount) -> Candidate | RowResult:
+    """Return the card that ``row`` names, or the row's rejection with its reason."""
+    if row.fault is not None:
+        return _reject(row, row.excerpt, RowProblem.UNREADABLE, f"无法解析：{row.fault}")
+    raw = row.fields.get(Field.ICCID)
+    if raw is None:
+        return _reject(row, "", RowProblem.ICCID_MISSING, "缺少 ICCID 列：该行列数少于表头")
+    if len(raw) > _CELL_CHARS:
+        return _reject(row, raw, RowProblem.CELL_TOO_LONG, f"ICCID 单元格过长：{len(raw)} 个字符")
+    try:
+        iccid = normalise(raw, carrier=account.carrier)
+    except IccidError as error:
+        return _reject(row, raw, error.code, error.text)
+    warnings = [*iccid.warnings, *_context_warnings(row, account)]
+    card = NewCard(
+        iccid=iccid.value,
+        msisdn=_number(row, Field.MSISDN, _MSISDN, warnings),
+        imsi=_number(row, Field.IMSI, _IMSI, warnings),
+        batch_no=_text(row, Field.BATCH, warnings),
+        plan=_text(row, Field.PLAN, warnings),
+    )
+    return Candidate(row.line, iccid.value, card, tuple(warnings))
+
+
+def show(raw: str) -> str:
+    """Return ``raw`` as it may be stored and shown: short, on one line, nothing invisible.
+
+    PostgreSQL keeps no NUL, and control, format and separator characters can forge what a person reads.
+    """
+    text = raw.strip()
+    cut = text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…"
+    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in cut)
+
+
+def _reject(row: SheetRow, raw: str, code: str, reason: str) -> RowResult:
+    return RowResult(
+        line_no=row.line, status=RowStatus.REJECTED, value=show(raw), reason_code=code, reason=reason
+    )
+
+
+def _number(row: SheetRow, field: Field, form: re.Pattern[str], warnings: list[str]) -> str | None:
+    value = clean_cell(row.fields.get(field, "")[:_CELL_CHARS]).removeprefix("+")
+    if not value:
+        return None
+    if form.fullmatch(value) is None:
+        warnings.append(f"{field}无效，未采用")
+        return None
+    return value
+
+
+def _text(row: SheetRow, field: Field, warnings: list[str]) -> str | None:
+    raw = row.fields.get(field, "")
+    value = " ".join("".join(char if char.isprintable() else " " for char in raw[:_CELL_CHARS]).split())
+    if len(value) > _TEXT_CHARS:
+        warnings.append(f"{field}过长，未采用")
+        return None
+    return value or None
+
+
+def _context_warnings(row: SheetRow, account: CarrierAccount) -> list[str]:
+    warnings: list[str] = []
+    carrier = _CARRIERS.get(_plain(row.fields.get(Field.CARRIER, "")))
+    if carrier is not None and account.carrier not in {carrier, Carrier.OTHER}:
+        warnings.append(f"运营商列为{CARRIER_NAMES[carrier]}，与账户的{CARRIER_NAMES[account.carrier]}不符")
+    named = _plain(row.fields.get(Field.ACCOUNT, ""))
+    if named and named not in {_plain(account.code), _plain(account.name)}:
+        warnings.append("通道列与导入的账户不符")
+    if row.surplus_cells:
+        warnings.append("该行列数多于表头，可能有错位")
+    return warnings
+
+
+def _plain(raw: str) -> str:
+    return "".join(unicodedata.normalize("NFKC", raw[:_CELL_CHARS]).upper().split())
