@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from junhong_cmp.cards.model import Card, CarrierAccount
 from junhong_cmp.polling.due import PollRule
@@ -90,9 +90,11 @@ def build_snapshot(
     """
     problems: list[str] = []
     rules = [_read_row(row, problems) for row in rows if row["enabled"]]
-    for account in accounts:
-        if account.qps <= 0 or account.concurrency <= 0:
-            problems.append(f"账号 {account.code} 的 qps 与 concurrency 必须大于 0")
+    problems += [
+        f"账号 {account.code} 的 qps 与 concurrency 必须大于 0"
+        for account in accounts
+        if account.qps <= 0 or account.concurrency <= 0
+    ]
     if problems:
         raise InvalidSnapshotError(problems)
     rules.sort(key=lambda rule: (rule.priority, rule.id))
@@ -145,5 +147,5 @@ def _read_interval(where: str, value: Mapping[str, Any], problems: list[str]) ->
     return PollRule(timedelta(seconds=interval_s), float(jitter))
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -12,7 +12,8 @@ from junhong_cmp.db.pool import Conn
 
 _VERSION = "SELECT coalesce(max(version), 0) FROM polling_config_version"
 _RULES = """
-SELECT id, name, priority, account_id, category, card_status, real_name_status, intervals::text AS intervals, enabled
+SELECT id, name, priority, account_id, category, card_status, real_name_status,
+       intervals::text AS intervals, enabled
 FROM polling_config ORDER BY priority, id
 """
 

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from junhong_cmp.asynq.outages import FAULTS
 from junhong_cmp.db.batching import MicroBatcher
 from junhong_cmp.polling.shard_scripts import ShardScripts, Started
 from junhong_cmp.polling.shards import ShardId
@@ -57,7 +58,7 @@ class ShardBatches:
         """Remove a started card; False when the claim was superseded."""
         return await self._removals.submit(_Request(shard, (card_id, claim)))
 
-    async def _flush_starts(self, requests: Sequence[_Request]) -> Sequence[Started | None | Exception]:
+    async def _flush_starts(self, requests: Sequence[_Request]) -> Sequence[Started | Exception | None]:
         async def run(shards: Mapping[ShardId, Sequence[Any]]) -> list[list[Started | None] | Exception]:
             return await self._scripts.start(shards, timeout_ms=self._timeout_ms)
 
@@ -80,8 +81,12 @@ async def _by_shard(
     for place, request in enumerate(requests):
         places[request.shard].append(place)
         rows[request.shard].append(request.row)
+    try:
+        replies = await run(rows)
+    except FAULTS as error:  # told to each caller: raising would have the batch halved and tried again
+        return [error] * len(requests)
     results: dict[int, R | Exception] = {}
-    for shard_places, reply in zip(places.values(), await run(rows), strict=True):
+    for shard_places, reply in zip(places.values(), replies, strict=True):
         for index, place in enumerate(shard_places):
             results[place] = reply if isinstance(reply, Exception) else reply[index]
     return [results[place] for place in range(len(requests))]

@@ -5,8 +5,8 @@
 -- ARGV[1] concurrency   ARGV[2] microseconds between calls   ARGV[3] burst, calls
 -- ARGV[4] longest wait for a token, ms   ARGV[5] slot lease, ms   ARGV[6..] members
 --
--- Returns one integer a member: milliseconds to wait before the call (slot taken), or
--- -1 no slot or token in time, -2 this card is being polled already.
+-- Returns {lease, integer, ...}: the end of the lease, then for each member the milliseconds to
+-- wait before the call (slot taken), or -1 no slot or token in time, -2 the card is in flight.
 -- A slot is a lease named after the card, so a crashed holder frees it by time, and no card can be
 -- in flight twice, even one that was removed and added again during its own poll.
 --
@@ -23,7 +23,7 @@ local free = tonumber(ARGV[1]) - redis.call('ZCARD', KEYS[1])
 local ahead = longest + interval * (burst + 1)
 local point = math.min(tonumber(redis.call('GET', KEYS[2])) or 0, now_us + ahead)
 point = math.max(point, now_us - interval * (burst - 1))
-local reply, taken = {}, false
+local reply, taken = {lease}, false
 for i = 6, #ARGV do
   local wait = math.max(0, point - now_us)
   if redis.call('ZSCORE', KEYS[1], ARGV[i]) then
@@ -39,6 +39,7 @@ for i = 6, #ARGV do
   end
 end
 if taken then
-  redis.call('SET', KEYS[2], string.format('%.0f', point), 'PX', ARGV[5])
+  local kept = math.max(tonumber(ARGV[5]), math.ceil((point - now_us) / 1000) + 1)
+  redis.call('SET', KEYS[2], string.format('%.0f', point), 'PX', string.format('%.0f', kept))
 end
 return reply

@@ -1,0 +1,138 @@
+"""The polling configuration of this process, kept up to date and always valid."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Final
+
+import asyncpg
+import structlog
+
+from junhong_cmp.cards.model import Card
+from junhong_cmp.db.listener import Listener
+from junhong_cmp.db.pool import Pool
+from junhong_cmp.polling.config import PollingConfigSnapshot, build_snapshot
+from junhong_cmp.polling.config_store import load_config
+from junhong_cmp.polling.due import PollRule
+from junhong_cmp.polling.eligibility import poll_rule
+from junhong_cmp.polling.errors import InvalidSnapshotError
+from junhong_cmp.polling.tasks import TaskType
+
+log = structlog.stdlib.get_logger(__name__)
+
+CHANNEL: Final = "polling_config"
+
+
+class PollingConfigManager:
+    """A config manager holds the last good snapshot and replaces it when the database changes.
+
+    Changes arrive by notification; a slow re-read is the safety net. A version that does not
+    validate is refused as a whole, and one that cannot be read changes nothing.
+    """
+
+    def __init__(self, pool: Pool, dsn: str, *, reread_every: timedelta = timedelta(seconds=30)) -> None:
+        self._pool = pool
+        self._reread_s = reread_every.total_seconds()
+        self._listener = Listener(dsn, (CHANNEL,), self._hear)
+        self._changed = asyncio.Event()
+        self._snapshot = PollingConfigSnapshot(0, (), {})
+        self._refused_version: int | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._subscribers: list[Callable[[PollingConfigSnapshot], None]] = []
+
+    @property
+    def snapshot(self) -> PollingConfigSnapshot:
+        """The last good configuration; version 0 with nothing in it until one was read."""
+        return self._snapshot
+
+    def rule_for(self, card: Card, task_type: TaskType) -> PollRule | None:
+        """Return the rule the card is polled by now, or None when it is not to be polled."""
+        return poll_rule(card, task_type, self._snapshot)
+
+    def subscribe(self, callback: Callable[[PollingConfigSnapshot], None]) -> None:
+        """Have ``callback`` called, in the event loop, with every snapshot taken over from now on."""
+        self._subscribers.append(callback)
+
+    async def start(self) -> None:
+        """Read the configuration once, then keep it up to date.
+
+        Raises:
+            OSError, asyncpg.PostgresError, asyncpg.InterfaceError: the first read failed.
+
+        """
+        await self.refresh()
+        await self._listener.start()
+        self._watching = asyncio.create_task(self._watch(), name="polling:config")
+
+    async def stop(self) -> None:
+        """Stop following changes; the snapshot stays readable."""
+        if self._watching is None:
+            return
+        self._watching.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._watching
+        self._watching = None
+        await self._listener.stop()
+
+    async def refresh(self) -> None:
+        """Read the database now and take its configuration over if it is valid.
+
+        Raises:
+            OSError, asyncpg.PostgresError, asyncpg.InterfaceError: it could not be read.
+
+        """
+        async with self._pool.acquire() as conn:
+            stored = await load_config(conn)
+        try:
+            snapshot = build_snapshot(stored.version, stored.rows, stored.accounts)
+        except InvalidSnapshotError as error:
+            self._refuse(stored.version, error)
+            return
+        self._refused_version = None
+        if snapshot != self._snapshot:
+            self._take_over(snapshot)
+
+    def _take_over(self, snapshot: PollingConfigSnapshot) -> None:
+        rules_changed = snapshot.rules != self._snapshot.rules
+        previous, self._snapshot = self._snapshot.version, snapshot
+        # A pause of an account makes a version too; at times there are many, and none is news here.
+        say = log.info if rules_changed or not previous else log.debug
+        say(
+            "轮询配置已生效",
+            version=snapshot.version,
+            previous=previous,
+            rules=len(snapshot.rules),
+            accounts=len(snapshot.accounts),
+        )
+        for callback in self._subscribers:
+            callback(snapshot)
+
+    def _refuse(self, version: int, error: InvalidSnapshotError) -> None:
+        if version == self._refused_version:
+            return
+        self._refused_version = version
+        log.error(
+            f"轮询配置无效，继续使用版本 {self._snapshot.version}",
+            refused=version,
+            problems=error.problems,
+        )
+
+    def _hear(self, _channel: str, _payload: str) -> None:
+        self._changed.set()
+
+    async def _watch(self) -> None:
+        reachable = True
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._reread_s):
+                    await self._changed.wait()
+            self._changed.clear()
+            try:
+                await self.refresh()
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+                if reachable:
+                    log.warning("轮询配置读取失败，继续使用当前版本", error=type(error).__name__)
+                reachable = False
+            else:
+                reachable = True
