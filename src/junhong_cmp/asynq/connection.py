@@ -12,12 +12,16 @@ from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
 
-from junhong_cmp.asynq.errors import RedisUrlError
+from junhong_cmp.asynq.errors import AsynqError
 
 DEFAULT_PORT: Final = 6379
 DEFAULT_SENTINEL_PORT: Final = 26379
 DEFAULT_TIMEOUT: Final = timedelta(seconds=5)
 _SCHEMES: Final = ("redis", "rediss", "redis-socket", "unix", "redis-sentinel", "redis-cluster")
+
+
+class RedisUrlError(AsynqError):
+    """A Redis address cannot be understood; the message never shows its password."""
 
 
 class RedisClient(Protocol):
@@ -221,7 +225,7 @@ def _open_single(options: RedisOptions, settings: dict[str, Any]) -> RedisClient
 
 
 def _open_sentinel(options: RedisOptions, settings: dict[str, Any]) -> RedisClient:
-    sentinel = Sentinel(
+    sentinel = Sentinel(  # type: ignore[no-untyped-call] # redis-py leaves its constructor untyped
         options.nodes,
         sentinel_kwargs={
             "password": options.sentinel_password,

@@ -3,30 +3,25 @@
 ::
 
     AsynqError
-    ├── RedisUrlError            correct the address
+    ├── RedisUrlError            correct the address (connection.py)
     ├── InvalidTaskError         correct the task or its options; nothing was written
     │   └── PayloadTooLargeError     put the data elsewhere, enqueue a reference
-    ├── InvalidCronError         correct the schedule
-    ├── InvalidMessageError      the stored message cannot be used; it gets quarantined
+    ├── InvalidCronError         correct the schedule (cron.py)
+    ├── InvalidMessageError      the stored message cannot be used, it gets quarantined (message.py)
     ├── TaskIdConflictError      a task of this id exists already: treat as done
     ├── DuplicateTaskError       the unique lock is held: treat as done
-    ├── BulkEnqueueError         ``outcomes`` says what became of each task
+    ├── BulkEnqueueError         ``outcomes`` says what became of each task (client.py)
     └── raised by handlers
         ├── SkipRetry            archive the task now
         ├── RevokeTask           drop the task, count it as processed
         └── PutBack              run it later, without counting a failure
 """
 
-from collections.abc import Sequence
 from datetime import timedelta
 
 
 class AsynqError(Exception):
     """Root of all errors this package raises on purpose."""
-
-
-class RedisUrlError(AsynqError):
-    """A Redis address cannot be understood; the message never shows its password."""
 
 
 class InvalidTaskError(AsynqError):
@@ -42,14 +37,6 @@ class PayloadTooLargeError(InvalidTaskError):
         super().__init__(
             f"任务载荷过大：{size_bytes} 字节，上限 {limit_bytes} 字节；请把数据存到别处，载荷只放引用"
         )
-
-
-class InvalidCronError(AsynqError):
-    """A cron spec cannot be understood."""
-
-
-class InvalidMessageError(AsynqError):
-    """A stored message cannot be decoded or contradicts where it was found."""
 
 
 class TaskIdConflictError(AsynqError):
@@ -68,20 +55,6 @@ class DuplicateTaskError(AsynqError):
         self.task_type = task_type
         self.queue = queue
         super().__init__(f"相同任务已在队列中：队列 {queue}，类型 {task_type}")
-
-
-class BulkEnqueueError(AsynqError):
-    """Redis failed for a part of a bulk enqueue.
-
-    ``outcomes`` holds, in the order of the request, the result of each task whose script answered and the
-    exception for each other. A task of the latter kind may or may not be in the queue: enqueue it again
-    under the same task id, and an id conflict means that it was.
-    """
-
-    def __init__(self, outcomes: Sequence[object]) -> None:
-        self.outcomes = tuple(outcomes)
-        failed = sum(isinstance(outcome, Exception) for outcome in self.outcomes)
-        super().__init__(f"批量入队部分失败：{failed}/{len(self.outcomes)} 个任务结果未知")
 
 
 class SkipRetry(AsynqError):  # noqa: N818 - a verdict of the handler, named as in Asynq

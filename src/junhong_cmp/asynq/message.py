@@ -4,19 +4,23 @@ import math
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from google.protobuf.message import DecodeError
 
 from junhong_cmp.asynq.asynq_pb2 import TaskMessage
-from junhong_cmp.asynq.errors import InvalidMessageError, InvalidTaskError
+from junhong_cmp.asynq.errors import AsynqError, InvalidTaskError
 from junhong_cmp.asynq.keys import queue_keys
 from junhong_cmp.asynq.states import TaskState
 from junhong_cmp.asynq.task import EnqueueOptions, Task
 
 DEFAULT_TIMEOUT: Final = timedelta(minutes=30)
 _MAX_INT32: Final = 2**31 - 1
+
+
+class InvalidMessageError(AsynqError):
+    """A stored message cannot be decoded or contradicts where it was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,7 @@ def prepare(task: Task, options: EnqueueOptions, now: float) -> PreparedTask:
         group_key=options.group or "",
         headers=dict(task.headers),
     )
-    if process_at > now:
+    if process_at is not None:
         # The lock of a scheduled task starts to run out when the task becomes due (client.go: schedule).
         ttl = process_at - math.floor(now) + unique_ttl_s if unique_ttl_s else 0
         return PreparedTask(message, TaskState.SCHEDULED, process_at, ttl)
@@ -130,13 +134,15 @@ def ceil_seconds(duration: timedelta) -> int:
     return -(-duration // timedelta(seconds=1))
 
 
-def _process_at(options: EnqueueOptions, now: float) -> int:
-    """Return the instant as unix seconds, rounded up so that no task runs before its time."""
+def _process_at(options: EnqueueOptions, now: float) -> int | None:
+    """Return a future instant as unix seconds, rounded up so that no task runs before its time; else None."""
     if options.process_at is not None:
-        return ceil_seconds(options.process_at - datetime.fromtimestamp(0, UTC))
-    if options.process_in is not None:
-        return math.ceil(now + options.process_in.total_seconds())
-    return math.floor(now)
+        instant = options.process_at.timestamp()
+    elif options.process_in is not None:
+        instant = now + options.process_in.total_seconds()
+    else:
+        return None
+    return math.ceil(instant) if instant > now else None
 
 
 def _limits(options: EnqueueOptions) -> tuple[int, int]:

@@ -1,0 +1,171 @@
+"""The client puts tasks into queues (client.go, internal/rdb: Enqueue, Schedule, AddToGroup)."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from junhong_cmp.asynq.broker_presence import register_queues
+from junhong_cmp.asynq.connection import RedisClient
+from junhong_cmp.asynq.errors import (
+    AsynqError,
+    DuplicateTaskError,
+    PayloadTooLargeError,
+    TaskIdConflictError,
+)
+from junhong_cmp.asynq.keys import queue_keys
+from junhong_cmp.asynq.message import PreparedTask, encode, prepare
+from junhong_cmp.asynq.scripting import LuaScript, ScriptArg
+from junhong_cmp.asynq.task import EnqueueOptions, EnqueueResult, EnqueueStatus, Task, TaskInfo
+
+DEFAULT_MAX_PAYLOAD_BYTES: Final = 256 * 1024
+_ENQUEUE: Final = LuaScript.load("junhong_cmp.asynq", "_enqueue", "enqueue")
+_CHUNK: Final = 500
+_REGISTER_EVERY_S: Final = 60.0
+_STATUSES: Final[Mapping[int, EnqueueStatus]] = {
+    1: EnqueueStatus.ENQUEUED,
+    0: EnqueueStatus.ID_CONFLICT,
+    -1: EnqueueStatus.DUPLICATE,
+}
+
+
+class BulkEnqueueError(AsynqError):
+    """Redis failed for a part of a bulk enqueue.
+
+    ``outcomes`` holds, in the order of the request, the result of each task whose script answered and the
+    exception for each other. A task of the latter kind may or may not be in the queue: enqueue it again
+    under the same task id, and an id conflict means that it was.
+    """
+
+    def __init__(self, outcomes: Sequence[object]) -> None:
+        self.outcomes = tuple(outcomes)
+        failed = sum(isinstance(outcome, Exception) for outcome in self.outcomes)
+        super().__init__(f"批量入队部分失败：{failed}/{len(self.outcomes)} 个任务结果未知")
+
+
+class Client:
+    """A client enqueues tasks.
+
+    It never sends a script twice: after a connection error a task may or may not be queued. Give it a task
+    id and enqueue it again; the id conflict then says that it was. ``clock`` gives unix seconds.
+    """
+
+    def __init__(
+        self,
+        redis: RedisClient,
+        *,
+        max_payload_bytes: int = DEFAULT_MAX_PAYLOAD_BYTES,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._redis = redis
+        self._max_payload_bytes = max_payload_bytes
+        self._clock = clock
+        self._registered: dict[str, float] = {}
+
+    async def enqueue(self, task: Task, options: EnqueueOptions | None = None) -> TaskInfo:
+        """Enqueue one task.
+
+        Raises:
+            InvalidTaskError: the task breaks a rule; PayloadTooLargeError is one of them.
+            TaskIdConflictError: a task of this id exists.
+            DuplicateTaskError: the unique lock is held.
+            redis.exceptions.RedisError: Redis failed; the task may be queued nevertheless.
+
+        """
+        prepared = self._prepare(task, options if options is not None else EnqueueOptions())
+        message = prepared.message
+        await self._register([message.queue])
+        keys, args = script_call(message.queue, [prepared], self._clock())
+        (code,) = await _ENQUEUE.run(self._redis, keys, args)
+        status = _STATUSES[code]
+        if status is EnqueueStatus.ID_CONFLICT:
+            raise TaskIdConflictError(message.id, message.queue)
+        if status is EnqueueStatus.DUPLICATE:
+            raise DuplicateTaskError(message.type, message.queue)
+        return TaskInfo(
+            id=message.id,
+            queue=message.queue,
+            type=message.type,
+            state=prepared.state,
+            process_at=datetime.fromtimestamp(prepared.score or self._clock(), UTC),
+        )
+
+    async def enqueue_many(self, items: Sequence[tuple[Task, EnqueueOptions]]) -> list[EnqueueResult]:
+        """Enqueue many tasks, 500 a script, in few round trips; results in the order of ``items``.
+
+        Every task is checked before any is sent. A conflict or duplicate is a result, not an error.
+
+        Raises:
+            InvalidTaskError: some task breaks a rule; nothing was sent.
+            BulkEnqueueError: Redis failed for some; ``outcomes`` holds each result or exception.
+
+        """
+        prepared = [self._prepare(task, options) for task, options in items]
+        by_queue: dict[str, list[int]] = {}
+        for index, one in enumerate(prepared):
+            by_queue.setdefault(one.message.queue, []).append(index)
+        await self._register(list(by_queue))
+        chunks: list[list[int]] = []
+        for indexes in by_queue.values():
+            chunks += [indexes[start : start + _CHUNK] for start in range(0, len(indexes), _CHUNK)]
+        return await self._send(prepared, chunks)
+
+    async def _send(
+        self, prepared: Sequence[PreparedTask], chunks: Sequence[list[int]]
+    ) -> list[EnqueueResult]:
+        now = self._clock()
+        calls = [
+            script_call(prepared[chunk[0]].message.queue, [prepared[index] for index in chunk], now)
+            for chunk in chunks
+        ]
+        results: dict[int, EnqueueResult] = {}
+        errors: dict[int, Exception] = {}
+        replies = await _ENQUEUE.run_many(self._redis, calls)
+        for chunk, reply in zip(chunks, replies, strict=True):
+            if isinstance(reply, Exception):
+                errors.update(dict.fromkeys(chunk, reply))
+                continue
+            for index, code in zip(chunk, reply, strict=True):
+                results[index] = _result(prepared[index], _STATUSES[code])
+        if errors:
+            raise BulkEnqueueError([results.get(i, errors.get(i)) for i in range(len(prepared))])
+        return [results[index] for index in range(len(prepared))]
+
+    def _prepare(self, task: Task, options: EnqueueOptions) -> PreparedTask:
+        if len(task.payload) > self._max_payload_bytes:
+            raise PayloadTooLargeError(len(task.payload), self._max_payload_bytes)
+        return prepare(task, options, self._clock())
+
+    async def _register(self, queues: Sequence[str]) -> None:
+        """Enter the queues in the registry, again after a minute: a flushed Redis must heal."""
+        now = time.monotonic()
+        due = [queue for queue in queues if now - self._registered.get(queue, -1e9) >= _REGISTER_EVERY_S]
+        await register_queues(self._redis, due)
+        self._registered.update(dict.fromkeys(due, now))
+
+
+def script_call(queue: str, tasks: Sequence[PreparedTask], now: float) -> tuple[list[str], list[ScriptArg]]:
+    """Return KEYS and ARGV of ``enqueue.lua`` for tasks of one queue."""
+    queue_names = queue_keys(queue)
+    keys, args = [queue_names.groups], list[ScriptArg]([int(now * 1e9)])
+    for task in tasks:
+        keys += task_keys(task)
+        args += task_args(task)
+    return keys, args
+
+
+def task_keys(task: PreparedTask) -> tuple[str, str, str]:
+    """Return hash, unique lock (the hash again = none) and target, as ``_enqueue.lua`` takes them."""
+    key = queue_keys(task.message.queue).task(task.message.id)
+    return key, task.message.unique_key or key, task.target
+
+
+def task_args(task: PreparedTask) -> tuple[ScriptArg, ...]:
+    """Return id, message, state, score, lock time and group of a task, as ``_enqueue.lua`` takes them."""
+    message = task.message
+    return message.id, encode(message), task.state, task.score, task.unique_ttl_s, message.group_key
+
+
+def _result(task: PreparedTask, status: EnqueueStatus) -> EnqueueResult:
+    state = task.state if status is EnqueueStatus.ENQUEUED else None
+    return EnqueueResult(status=status, task_id=task.message.id, queue=task.message.queue, state=state)

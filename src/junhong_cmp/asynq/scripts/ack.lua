@@ -1,0 +1,99 @@
+-- Takes back up to 500 tasks of one queue from their workers, any mix of kinds.
+--
+-- KEYS[1..8]   asynq:{q}: active, lease, pending, retry, archived, completed, processed, failed
+-- KEYS[9..10]  asynq:{q}:processed:<day>, asynq:{q}:failed:<day>
+-- KEYS[2i+9..2i+10]  of task i: its hash, its unique lock (its hash again = none)
+-- ARGV[1]  prefix of the queue's keys          ARGV[2]  now, unix s       ARGV[3]  now, unix ns
+-- ARGV[4]  expiry of the day counters, unix s  ARGV[5]  archived at or before this (unix s) is over age
+-- ARGV[6]  most archived tasks
+-- ARGV[8i-1..8i+6]  of task i: kind, id, owner token, SHA-1 of the message as dequeued, lease must have run
+--                   out at (unix s, 0 = any), score (unix s), new message ('' = as it is), 1 if it counts as a
+--                   failure
+-- Returns  for each task 1 written, 0 somebody else's, -1 gone
+-- Atomic because   leaving active and entering the next state must hold together, and the check that the
+--                  task is still this worker's must hold while that is written.
+-- All checks come before the first write, as scripts are not rolled back. A lease that is missing does not
+-- matter while the task is active and owned.
+local active, lease, pending, retry, archived, completed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local prefix, now_s, now_ns = ARGV[1], ARGV[2], ARGV[3]
+local processed, failed, trim = 0, 0, false
+local results = {}
+
+-- A key of a wrong type must fail here, before the first write.
+redis.call('LLEN', active)
+redis.call('LLEN', pending)
+for _, key in ipairs({ lease, retry, archived, completed }) do
+  redis.call('ZCARD', key)
+end
+
+local function leave_active(id)
+  -- From the tail, one: the oldest end first, instead of a scan of the whole list.
+  redis.call('LREM', active, -1, id)
+  redis.call('ZREM', lease, id)
+end
+
+local function store(key, state, msg)
+  redis.call('HSET', key, 'state', state)
+  if msg ~= '' then
+    redis.call('HSET', key, 'msg', msg)
+  end
+  redis.call('HDEL', key, 'owner')
+end
+
+for i = 1, (#KEYS - 10) / 2 do
+  local key, lock = KEYS[2 * i + 9], KEYS[2 * i + 10]
+  local a = 8 * i - 1
+  local kind, id, score, msg = ARGV[a], ARGV[a + 1], ARGV[a + 5], ARGV[a + 6]
+  local counts = ARGV[a + 7] == '1'
+  local fields = redis.pcall('HMGET', key, 'state', 'owner', 'msg')
+  local limit = tonumber(ARGV[a + 4])
+  local expiry = limit > 0 and tonumber(redis.call('ZSCORE', lease, id) or '0') or 0
+  if not fields[3] then
+    leave_active(id)
+    results[i] = -1
+  elseif fields[1] ~= 'active' or (fields[2] or '') ~= ARGV[a + 2] or expiry > limit
+      or redis.sha1hex(fields[3]) ~= ARGV[a + 3] then
+    results[i] = 0
+  else
+    results[i] = 1
+    if kind == 'done' then
+      leave_active(id)
+      redis.call('DEL', key)
+      processed = processed + 1
+    elseif kind == 'complete' then
+      redis.call('ZADD', completed, score, id)
+      leave_active(id)
+      store(key, 'completed', msg)
+      processed = processed + 1
+    elseif kind == 'retry' then
+      redis.call('ZADD', retry, score, id)
+      leave_active(id)
+      store(key, 'retry', msg)
+      if counts then
+        processed, failed = processed + 1, failed + 1
+      end
+    elseif kind == 'archive' then
+      redis.call('ZADD', archived, now_s, id)
+      leave_active(id)
+      store(key, 'archived', msg)
+      processed, failed = processed + 1, failed + 1
+      trim = true
+    else
+      -- Requeue: to the head, as the task has waited its turn already.
+      redis.call('RPUSH', pending, id)
+      leave_active(id)
+      store(key, 'pending', msg)
+      redis.call('HSET', key, 'pending_since', now_ns)
+    end
+    if (kind == 'done' or kind == 'complete') and lock ~= key then
+      release_lock(prefix, lock, id)
+    end
+  end
+end
+count_day(KEYS[9], processed, ARGV[4])
+count_day(KEYS[10], failed, ARGV[4])
+count_total(KEYS[7], KEYS[8], processed, failed)
+if trim then
+  trim_archived(archived, prefix, ARGV[5], tonumber(ARGV[6]))
+end
+return results
