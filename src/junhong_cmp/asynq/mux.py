@@ -2,8 +2,8 @@
 
 from collections.abc import Awaitable, Callable
 
-from .errors import AsynqError
-from .processing_task import Handler, ProcessingTask
+from junhong_cmp.asynq.errors import AsynqError
+from junhong_cmp.asynq.processing_task import Handler, ProcessingTask
 
 HandlerFunction = Callable[[ProcessingTask], Awaitable[None]]
 Middleware = Callable[[Handler], Handler]

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 from datetime import timedelta
 
-from .processing_task import ProcessingTask
+from junhong_cmp.asynq.processing_task import ProcessingTask
 
 RetryDelay = Callable[[int, BaseException, ProcessingTask], timedelta]
 """``(times retried so far, error, task) -> delay``."""

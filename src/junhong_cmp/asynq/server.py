@@ -1,32 +1,35 @@
 """The server: it takes tasks from queues, runs handlers and writes back what became of each task."""
 
+import asyncio
+import os
+import socket
+import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from .connection import RedisClient
-from .processing_task import Handler
-from .server_config import ServerConfig
+from junhong_cmp.asynq.asynq_pb2 import ServerInfo
+from junhong_cmp.asynq.connection import RedisClient
+from junhong_cmp.asynq.engine import Connections, Engine, StopReport
+from junhong_cmp.asynq.errors import AsynqError
+from junhong_cmp.asynq.heartbeater import to_timestamp
+from junhong_cmp.asynq.processing_task import Handler
+from junhong_cmp.asynq.server_config import ServerConfig
+
+__all__ = ["Server", "ServerStateError", "StopReport"]
 
 
-@dataclass(frozen=True, slots=True)
-class StopReport:
-    """What became of the tasks that were running when the server was asked to stop."""
-
-    completed: int
-    """Ended by themselves, with success or failure, within the grace period."""
-    requeued: int
-    """Cancelled and put back at the head of their queue."""
-    abandoned: int
-    """Still running although cancelled; their leases lapse and another worker takes them."""
+class ServerStateError(AsynqError):
+    """A server was started a second time; make a new one instead."""
 
 
 class Server:
     """A server processes the tasks of its queues until it is stopped.
 
     It owns neither client: the caller closes them after :meth:`stop`.
-    ``blocking_redis`` is used for blocking waits and for the cancel channel only.
-    ``heartbeat_redis`` opens a client that the server does own; with it, leases
-    are kept by a thread of their own and survive a blocked event loop.
+    ``blocking_redis`` is used for blocking waits and for the cancel channel only:
+    it needs a connection for each queue and one more. ``heartbeat_redis`` opens a
+    client that the server does own; with it, leases are kept by a thread of their
+    own and survive a blocked event loop.
     """
 
     def __init__(
@@ -38,28 +41,62 @@ class Server:
         *,
         heartbeat_redis: Callable[[], RedisClient] | None = None,
     ) -> None:
-        self._redis = redis
-        self._blocking_redis = blocking_redis
+        self._connections = Connections(redis, blocking_redis, heartbeat_redis)
         self._handler = handler
         self._config = config
-        self._open_heartbeat_redis = heartbeat_redis
+        self._id = str(uuid.uuid4())
+        self._engine: Engine | None = None
+        self._stopping: asyncio.Task[StopReport] | None = None
+
+    @property
+    def id(self) -> str:
+        """The identity this server shows to the tools and leases tasks under."""
+        return self._id
 
     @property
     def in_flight(self) -> int:
         """Number of handlers running now."""
-        return 0
+        return self._engine.in_flight if self._engine is not None else 0
 
     async def start(self) -> None:
-        """Start fetching; needs no reachable Redis, a server waits for it with back-off."""
+        """Start fetching; needs no reachable Redis, a server waits for it with back-off.
+
+        Raises:
+            ServerStateError: the server has been started before.
+
+        """
+        if self._engine is not None:
+            raise ServerStateError("任务服务器只能启动一次，请创建新的实例")
+        self._engine = Engine(self._connections, self._handler, self._config, self._describe())
+        self._engine.start()
 
     def pause_fetching(self) -> None:
         """Take no further tasks (SIGTSTP); what runs goes on, and so do leases and acks."""
+        if self._engine is not None:
+            self._engine.stop_fetching()
 
     async def stop(self) -> StopReport:
         """Drain and stop; asked again, return the same report.
 
         Handlers get the grace period to end, then are cancelled; the unfinished
         tasks go back to the head of their queues. Returns within the grace period
-        plus two seconds whatever Redis does.
+        plus two seconds whatever Redis does. A stop that has begun goes on even if
+        its caller is cancelled.
         """
-        return StopReport(completed=0, requeued=0, abandoned=0)
+        if self._engine is None:
+            return StopReport(completed=0, requeued=0, abandoned=0)
+        if self._stopping is None:
+            self._stopping = asyncio.create_task(self._engine.stop())
+        return await asyncio.shield(self._stopping)
+
+    def _describe(self) -> ServerInfo:
+        return ServerInfo(
+            host=socket.gethostname() or "unknown-host",
+            pid=os.getpid(),
+            server_id=self._id,
+            concurrency=self._config.concurrency,
+            queues=dict(self._config.queues),
+            strict_priority=self._config.strict_priority,
+            status="active",
+            start_time=to_timestamp(datetime.now(UTC)),
+        )

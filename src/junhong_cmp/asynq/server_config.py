@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from .errors import AsynqError
-from .processing_task import ProcessingTask
-from .retry import RetryDelay, default_retry_delay, every_error_is_failure
+from junhong_cmp.asynq.errors import AsynqError
+from junhong_cmp.asynq.processing_task import ProcessingTask
+from junhong_cmp.asynq.retry import RetryDelay, default_retry_delay, every_error_is_failure
 
 ErrorHandler = Callable[[ProcessingTask, BaseException], None]
 

@@ -1,0 +1,202 @@
+"""The parts of a running server, composed."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from junhong_cmp.asynq.acker import Acker
+from junhong_cmp.asynq.asynq_pb2 import ServerInfo
+from junhong_cmp.asynq.broker import Broker, BrokerLimits
+from junhong_cmp.asynq.connection import RedisClient
+from junhong_cmp.asynq.deadlines import report_abandoned
+from junhong_cmp.asynq.fetcher import Fetcher
+from junhong_cmp.asynq.forwarder import Forwarder
+from junhong_cmp.asynq.heart import Heart, LoopHeart, ThreadHeart
+from junhong_cmp.asynq.heartbeater import Heartbeater
+from junhong_cmp.asynq.in_flight import CancelCause, InFlight, InFlightTable
+from junhong_cmp.asynq.janitor import Janitor
+from junhong_cmp.asynq.maintenance import MaintenanceLoop
+from junhong_cmp.asynq.processing_task import Handler
+from junhong_cmp.asynq.processor import Processor
+from junhong_cmp.asynq.recoverer import Recoverer
+from junhong_cmp.asynq.server_config import ServerConfig
+from junhong_cmp.asynq.subscriber import Subscriber
+from junhong_cmp.asynq.wakeup import Wakeups
+from junhong_cmp.asynq.watchdog import Watchdog
+
+log = structlog.stdlib.get_logger(__name__)
+
+_RESTART_S = 1.0
+_CANCEL_WAIT_S = 0.7
+_FLUSH_WAIT_S = 0.6
+_HEART_WAIT_S = 0.5
+"""Together they stay below the two seconds a stop may take beyond its grace period."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """The Redis clients of one server; ``open_heartbeat`` opens the one its heartbeat thread owns."""
+
+    main: RedisClient
+    blocking: RedisClient
+    open_heartbeat: Callable[[], RedisClient] | None
+
+
+@dataclass(frozen=True, slots=True)
+class StopReport:
+    """What became of the tasks that were running when the server was asked to stop."""
+
+    completed: int
+    """Ended by themselves, with success or failure."""
+    requeued: int
+    """Cancelled and put back at the head of their queue."""
+    abandoned: int
+    """Still running although cancelled; their leases lapse and another worker takes them."""
+
+
+class Engine:
+    """An engine starts the parts of one server together and stops them in the order that loses nothing."""
+
+    def __init__(
+        self, connections: Connections, handler: Handler, config: ServerConfig, info: ServerInfo
+    ) -> None:
+        self._config = config
+        self._info = info
+        self._loop = asyncio.get_running_loop()
+        self._signal = asyncio.Event()
+        self._table = InFlightTable()
+        self._broker = Broker(connections.main, limits=BrokerLimits(lease=config.intervals.lease))
+        self._acker = Acker(self._broker, self._table, config, on_relieved=self._signal.set)
+        self._processor = Processor(
+            self._broker, handler, self._acker, self._table, config, on_slot_free=self._signal.set
+        )
+        self._wakeups = Wakeups(connections.blocking, config.queues, config.intervals, self._signal)
+        self._fetcher = Fetcher(
+            self._broker,
+            self._processor,
+            self._acker,
+            self._wakeups,
+            config,
+            owner=info.server_id,
+            signal=self._signal,
+        )
+        self._heart = self._make_heart(connections)
+        self._watchdog = Watchdog(self._table, config.intervals.loop_blocked_after)
+        self._subscriber = Subscriber(
+            connections.blocking, self._processor.cancel_task, config.intervals.backoff_cap
+        )
+        self._fetching: asyncio.Task[None] | None = None
+        self._background: list[asyncio.Task[None]] = []
+
+    @property
+    def in_flight(self) -> int:
+        """Number of handlers running now."""
+        return len(self._table.running)
+
+    def start(self) -> None:
+        """Start every part; none needs a reachable Redis for it."""
+        self._acker.start()
+        self._heart.start()
+        self._watchdog.start()
+        self._wakeups.start()
+        duties = [self._subscriber.run, *(loop.run for loop in self._maintenance())]
+        self._background = [asyncio.create_task(_keep_running(duty)) for duty in duties]
+        self._fetching = asyncio.create_task(_keep_running(self._fetcher.run))
+
+    def stop_fetching(self) -> None:
+        """Take no further tasks."""
+        self._info.status = "stopped"
+        self._fetcher.stop()
+
+    async def stop(self) -> StopReport:
+        """Drain, cancel, requeue, flush, disappear; bounded whatever Redis does."""
+        began = time.monotonic()
+        grace_s = self._config.shutdown_timeout.total_seconds()
+        running = self.in_flight
+        log.info("任务服务器开始停止", in_flight=running, grace_s=grace_s)
+        self._processor.draining.set()
+        self.stop_fetching()
+        await self._drain(began + grace_s)
+        abandoned = self._report_abandoned()
+        await self._acker.flush(_FLUSH_WAIT_S)
+        await self._acker.stop()
+        await self._heart.stop(_HEART_WAIT_S)
+        self._processor.deadlines.close()
+        self._watchdog.stop()
+        requeued = self._processor.requeued
+        report = StopReport(running - requeued - abandoned, requeued, abandoned)
+        log.info(
+            "任务服务器已停止",
+            completed=report.completed,
+            requeued=report.requeued,
+            abandoned=report.abandoned,
+            elapsed_s=round(time.monotonic() - began, 3),
+        )
+        return report
+
+    async def _drain(self, until: float) -> None:
+        for task in self._background:
+            task.cancel()
+        await self._wakeups.stop()
+        await self._processor.wait_idle(until - time.monotonic())
+        await self._end_fetching(until - time.monotonic())
+        self._processor.cancel_all(CancelCause.SHUTDOWN)
+        await self._processor.wait_idle(_CANCEL_WAIT_S)
+        await asyncio.gather(*self._background, return_exceptions=True)
+
+    async def _end_fetching(self, timeout: float) -> None:
+        """Let a dequeue that is under way end: a cancelled one may have taken tasks nobody would know of."""
+        if self._fetching is None:
+            return
+        await asyncio.wait([self._fetching], timeout=max(timeout, 0.0))
+        self._fetching.cancel()
+        await asyncio.gather(self._fetching, return_exceptions=True)
+
+    def _report_abandoned(self) -> int:
+        now = time.monotonic()
+        left = list(self._table.running)
+        for item in left:
+            report_abandoned(item, now)
+        return len(left)
+
+    def _make_heart(self, connections: Connections) -> Heart:
+        intervals = self._config.intervals
+        heartbeater = Heartbeater(self._table, intervals, self._info, on_lost=self._on_leases_lost)
+        if connections.open_heartbeat is None:
+            return LoopHeart(heartbeater, self._broker)
+        return ThreadHeart(heartbeater, connections.open_heartbeat, intervals.lease)
+
+    def _on_leases_lost(self, items: Sequence[InFlight]) -> None:
+        self._loop.call_soon_threadsafe(self._cancel_lost, items)
+
+    def _cancel_lost(self, items: Sequence[InFlight]) -> None:
+        for item in items:
+            self._processor.cancel(item, CancelCause.LEASE_LOST)
+
+    def _maintenance(self) -> list[MaintenanceLoop]:
+        intervals = self._config.intervals
+        duties = (
+            ("转发到期任务", Forwarder(self._broker).forward, intervals.forward),
+            ("收回失联任务", Recoverer(self._broker, self._table, self._config).recover, intervals.recover),
+            ("清理已完成任务", Janitor(self._broker).clean, intervals.janitor),
+        )
+        queues = list(self._config.queues)
+        return [
+            MaintenanceLoop(name, act, queues, interval, intervals.backoff_cap)
+            for name, act, interval in duties
+        ]
+
+
+async def _keep_running(duty: Callable[[], Awaitable[None]]) -> None:
+    """Run a loop that must not end; an error nobody foresaw is told, and the loop goes on."""
+    while True:
+        try:
+            await duty()
+        except Exception:  # it stands in the log with its traceback; the server must outlive it
+            log.exception("后台循环意外出错，即将重新开始")
+            await asyncio.sleep(_RESTART_S)
+        else:
+            return

@@ -1,0 +1,99 @@
+"""The loop that takes tasks from the queues."""
+
+import asyncio
+import time
+
+import structlog
+
+from junhong_cmp.asynq.acker import Acker
+from junhong_cmp.asynq.broker import Broker
+from junhong_cmp.asynq.broker_types import Ack, AckKind
+from junhong_cmp.asynq.outages import FAULTS, Backoff, OutageLog
+from junhong_cmp.asynq.processor import Processor
+from junhong_cmp.asynq.queue_order import QueueOrder
+from junhong_cmp.asynq.server_config import ServerConfig
+from junhong_cmp.asynq.wakeup import Wakeups
+
+log = structlog.stdlib.get_logger(__name__)
+
+
+class Fetcher:
+    """A fetcher fills the free slots with tasks: one script a queue takes as many as there is room for.
+
+    It never holds a task it cannot start at once. Between rounds it waits for
+    ``signal``: a slot became free, a queue may have work, or it is to stop.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        processor: Processor,
+        acker: Acker,
+        wakeups: Wakeups,
+        config: ServerConfig,
+        *,
+        owner: str,
+        signal: asyncio.Event,
+    ) -> None:
+        self._broker = broker
+        self._processor = processor
+        self._acker = acker
+        self._wakeups = wakeups
+        self._order = QueueOrder(config.queues, strict=config.strict_priority)
+        self._owner = owner
+        self._signal = signal
+        self._backoff = Backoff(config.intervals.backoff_cap)
+        self._outage = OutageLog("取任务")
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Take no more tasks; what a running script still brings goes back to its queue."""
+        self._stopping.set()
+        self._signal.set()
+
+    async def run(self) -> None:
+        """Fetch until :meth:`stop`."""
+        while not self._stopping.is_set():
+            self._signal.clear()  # before looking, so that nothing that happens meanwhile is missed
+            if not await self._fill_slots():
+                await self._signal.wait()
+
+    async def _fill_slots(self) -> bool:
+        """Ask the ready queues once; False when there was no slot or no queue to ask."""
+        free = 0 if self._acker.congested else self._processor.free_slots
+        if free <= 0:
+            return False
+        plan = self._order.shares(self._wakeups.ready(), free)
+        self._wakeups.watch_sleeping()
+        for queue, count in plan:
+            try:
+                await self._take(queue, count)
+            except FAULTS as error:
+                self._outage.failed(error)
+                await self._pause(self._backoff.next_delay())
+                break
+            self._outage.worked()
+            self._backoff.reset()
+        return bool(plan)
+
+    async def _take(self, queue: str, count: int) -> None:
+        asked_at = time.monotonic()
+        result = await self._broker.dequeue(queue, count, owner=self._owner)
+        for leased in result.tasks:
+            if self._stopping.is_set():
+                self._acker.submit(Ack(kind=AckKind.REQUEUE, task=leased))
+            else:
+                self._processor.begin(leased, asked_at)
+        for task_id, reason in result.quarantined:
+            log.warning("任务无法解码，已隔离", queue=queue, task_id=task_id, reason=reason)
+        if result.paused:
+            self._wakeups.found_paused(queue)
+        elif len(result.tasks) + len(result.quarantined) < count:
+            self._wakeups.found_empty(queue)
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+        except TimeoutError:
+            return

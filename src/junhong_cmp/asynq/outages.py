@@ -1,0 +1,93 @@
+"""Redis being away: how to tell, how long to wait, what to say."""
+
+import random
+import time
+from datetime import timedelta
+
+import structlog
+from redis import exceptions
+
+log = structlog.stdlib.get_logger(__name__)
+
+FAULTS: tuple[type[Exception], ...] = (exceptions.RedisError, OSError, TimeoutError)
+"""What a Redis command may raise for reasons outside this program."""
+
+_PASSING_REPLIES = (
+    "READONLY",
+    "LOADING",
+    "MASTERDOWN",
+    "CLUSTERDOWN",
+    "TRYAGAIN",
+    "BUSY",
+    "OOM",
+    "NOREPLICAS",
+    "NOAUTH",
+    "NOPERM",
+    "MISCONF",
+    "UNKILLABLE",
+)
+_ERROR_TEXT_LIMIT = 200
+
+
+def is_outage(error: BaseException) -> bool:
+    """Say whether ``error`` is about Redis as a whole, so that it passes and no single task is to blame."""
+    if isinstance(error, exceptions.ResponseError):
+        text = str(error).upper()
+        return isinstance(error, exceptions.OutOfMemoryError | exceptions.ReadOnlyError) or any(
+            reply in text for reply in _PASSING_REPLIES
+        )
+    return isinstance(error, FAULTS)
+
+
+class Backoff:
+    """A back-off gives growing waits with jitter, so that many processes do not come back at one moment."""
+
+    def __init__(self, cap: timedelta, first: timedelta = timedelta(milliseconds=100)) -> None:
+        self._cap = cap.total_seconds()
+        self._first = min(first.total_seconds(), self._cap)
+        self._next = self._first
+
+    def next_delay(self) -> float:
+        """Return the seconds to wait before the next attempt, at most the cap."""
+        bound = self._next
+        self._next = min(self._next * 2, self._cap)
+        return random.uniform(bound / 2, bound)
+
+    def reset(self) -> None:
+        """Begin again with short waits, after an attempt has worked."""
+        self._next = self._first
+
+
+class OutageLog:
+    """An outage log tells when a duty begins to fail, repeats itself seldom, and tells when it works again."""
+
+    def __init__(self, duty: str, repeat: timedelta = timedelta(seconds=10)) -> None:
+        self._duty = duty
+        self._repeat = repeat.total_seconds()
+        self._attempts = 0
+        self._since = 0.0
+        self._told_at = 0.0
+
+    def failed(self, error: BaseException) -> None:
+        """Note one failed attempt; warn if it is the first or the last warning is old."""
+        now = time.monotonic()
+        self._attempts += 1
+        if self._attempts == 1:
+            self._since = now
+        elif now - self._told_at < self._repeat:
+            return
+        self._told_at = now
+        log.warning(
+            "Redis 操作失败，将自动重试",
+            duty=self._duty,
+            attempts=self._attempts,
+            error_type=type(error).__name__,
+            error=str(error)[:_ERROR_TEXT_LIMIT],
+        )
+
+    def worked(self) -> None:
+        """Note one attempt that worked; says so if it ends an outage."""
+        if self._attempts:
+            outage_s = round(time.monotonic() - self._since, 3)
+            log.info("Redis 操作已恢复", duty=self._duty, attempts=self._attempts, outage_s=outage_s)
+            self._attempts = 0

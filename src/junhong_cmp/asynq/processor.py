@@ -1,0 +1,136 @@
+"""Running handlers."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+
+import structlog
+
+from junhong_cmp.asynq.acker import Acker
+from junhong_cmp.asynq.broker import Broker
+from junhong_cmp.asynq.broker_types import AckKind, LeasedTask
+from junhong_cmp.asynq.deadlines import DeadlineSweep
+from junhong_cmp.asynq.delivery import find_deadline_s, view_task
+from junhong_cmp.asynq.in_flight import CancelCause, InFlight, InFlightTable
+from junhong_cmp.asynq.processing_task import Handler
+from junhong_cmp.asynq.server_config import ServerConfig
+from junhong_cmp.asynq.verdict import HandlerCancelledError, Judge
+
+log = structlog.stdlib.get_logger(__name__)
+
+
+class Processor:
+    """A processor runs one handler a slot and hands each outcome to the acker.
+
+    A slot is free again when its handler has really ended, never before: a
+    handler that ignores its cancellation keeps its slot and its lease.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        handler: Handler,
+        acker: Acker,
+        table: InFlightTable,
+        config: ServerConfig,
+        *,
+        on_slot_free: Callable[[], None],
+    ) -> None:
+        self._broker = broker
+        self._handler = handler
+        self._acker = acker
+        self._table = table
+        self._config = config
+        self._on_slot_free = on_slot_free
+        self._judge = Judge(config)
+        self._lease_s = config.intervals.lease.total_seconds()
+        self._loop = asyncio.get_running_loop()
+        self.deadlines = DeadlineSweep(table, config.cancel_grace)
+        self.draining = asyncio.Event()
+        self.requeued = 0
+
+    @property
+    def free_slots(self) -> int:
+        """How many more handlers may run."""
+        return self._config.concurrency - len(self._table.running)
+
+    def begin(self, leased: LeasedTask, asked_at: float) -> None:
+        """Start the handler of a task that was asked for at ``asked_at`` (monotonic seconds)."""
+        now_s = time.time()
+        deadline_s = find_deadline_s(leased.message, now_s)
+        item = InFlight(
+            leased,
+            view_task(leased, deadline_s, self.draining, partial(self._write_result, leased)),
+            started_at=datetime.fromtimestamp(now_s, UTC),
+            deadline_at=time.monotonic() + deadline_s - now_s,
+            lease_good_until=asked_at + self._lease_s,
+        )
+        self._table.running.add(item)
+        if deadline_s <= now_s:
+            item.cause = CancelCause.TIMEOUT
+            self._end(item, HandlerCancelledError("任务在开始处理前已超过截止时间"))
+            return
+        item.runner = self._loop.create_task(self._run(item))
+        self.deadlines.watch(item.deadline_at)
+
+    def cancel(self, item: InFlight, cause: CancelCause) -> None:
+        """Cancel the handler of ``item`` if it still runs."""
+        if item in self._table.running:
+            self.deadlines.cancel(item, cause)
+
+    def cancel_task(self, task_id: str) -> None:
+        """Cancel every running handler of the task ``task_id``, as an operator asked."""
+        for item in [item for item in self._table.running if item.task.id == task_id]:
+            log.info("收到取消指令，取消任务", task_type=item.task.type, task_id=task_id)
+            self.cancel(item, CancelCause.REQUESTED)
+
+    def cancel_all(self, cause: CancelCause) -> None:
+        """Cancel every running handler."""
+        for item in list(self._table.running):
+            self.deadlines.cancel(item, cause)
+
+    async def wait_idle(self, timeout: float) -> bool:
+        """Wait until no handler runs; False when ``timeout`` seconds were not enough."""
+        runners = [item.runner for item in self._table.running if item.runner is not None]
+        if runners and timeout > 0:
+            await asyncio.wait(runners, timeout=timeout)
+        return not self._table.running
+
+    async def _run(self, item: InFlight) -> None:
+        item.entered = True
+        error: BaseException | None = None
+        try:
+            if item.cause is None:
+                await self._handler.process_task(item.task)
+            else:
+                error = HandlerCancelledError(f"任务在开始处理前被取消：{item.cause}")
+        except asyncio.CancelledError as cancelled:
+            runner = asyncio.current_task()
+            if item.cause is None and runner is not None and runner.cancelling():
+                self._table.running.discard(item)  # the event loop is going down: the lease will lapse
+                raise
+            error = cancelled
+        except BaseException as raised:  # noqa: BLE001 - not even SystemExit of one handler may end the server
+            error = raised
+        self._end(item, error)
+
+    def _end(self, item: InFlight, error: BaseException | None) -> None:
+        self._table.running.discard(item)
+        try:
+            ack = self._judge.judge(item, error)
+        except (
+            Exception
+        ):  # a faulty retry_delay or is_failure callback: the lease lapses, the task comes again
+            log.exception("任务结果判定出错，等待租约过期后重新投递", task_type=item.task.type)
+            ack = None
+        if ack is not None:
+            self.requeued += ack.kind is AckKind.REQUEUE
+            self._acker.submit(ack, item)
+        self._on_slot_free()
+
+    async def _write_result(self, leased: LeasedTask, data: bytes) -> None:
+        written = await self._broker.write_result(leased.queue, leased.message.id, data, token=leased.token)
+        if not written:
+            log.warning("任务已不归本 Worker，结果未写入", queue=leased.queue, task_id=leased.message.id)

@@ -1,0 +1,62 @@
+"""Tasks whose worker has vanished come back."""
+
+import time
+
+import structlog
+
+from junhong_cmp.asynq.broker import Broker
+from junhong_cmp.asynq.broker_types import Ack, AckKind, AckOutcome, LeasedTask
+from junhong_cmp.asynq.delivery import find_deadline_s, view_task
+from junhong_cmp.asynq.errors import AsynqError
+from junhong_cmp.asynq.in_flight import InFlightTable
+from junhong_cmp.asynq.server_config import ServerConfig
+
+log = structlog.stdlib.get_logger(__name__)
+
+_LEASE_EXPIRED = "任务租约过期：处理它的 Worker 已失联"
+
+
+class LeaseExpiredError(AsynqError):
+    """What a retry-delay function is given for a task whose worker has vanished."""
+
+
+class Recoverer:
+    """A recoverer gives tasks with a long-expired lease another try, or archives those that have none left.
+
+    It repairs the queue first: an id in ``active`` without lease gets one that
+    has expired, a lease whose task is gone is removed. Tasks this very server
+    still runs are left to its own heartbeats, which may just be late.
+    """
+
+    def __init__(self, broker: Broker, table: InFlightTable, config: ServerConfig) -> None:
+        self._broker = broker
+        self._table = table
+        self._config = config
+        self._margin_s = config.intervals.recovery_margin.total_seconds()
+
+    async def recover(self, queue: str) -> None:
+        """Repair ``queue`` and take back its abandoned tasks."""
+        await self._broker.repair_orphans(queue)
+        cutoff_s = int(time.time() - self._margin_s)
+        expired = await self._broker.expired_leases(queue, cutoff_s)
+        own = {(item.leased.queue, item.leased.token) for item in self._table.snapshot()}
+        acks = [
+            self._second_chance(task, cutoff_s) for task in expired if (task.queue, task.token) not in own
+        ]
+        if not acks:
+            return
+        outcomes = await self._broker.ack(queue, acks)
+        taken = [ack for ack, outcome in zip(acks, outcomes, strict=True) if outcome is AckOutcome.OK]
+        if taken:
+            archived = sum(ack.kind is AckKind.ARCHIVE for ack in taken)
+            log.warning("租约过期的任务已收回", queue=queue, count=len(taken), archived=archived)
+
+    def _second_chance(self, leased: LeasedTask, cutoff_s: int) -> Ack:
+        message = leased.message
+        ack = Ack(kind=AckKind.ARCHIVE, task=leased, error=_LEASE_EXPIRED, expired_before=cutoff_s)
+        if message.retried < message.retry:
+            error = LeaseExpiredError(_LEASE_EXPIRED)
+            view = view_task(leased, find_deadline_s(message, time.time()))
+            delay = self._config.retry_delay(message.retried, error, view)
+            ack.kind, ack.at = AckKind.RETRY, int(time.time() + delay.total_seconds())
+        return ack

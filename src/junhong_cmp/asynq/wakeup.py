@@ -1,0 +1,107 @@
+"""Learning that an empty queue has work again, without asking all the time."""
+
+import asyncio
+from collections.abc import Iterable
+from enum import Enum, auto
+
+from junhong_cmp.asynq.connection import RedisClient
+from junhong_cmp.asynq.keys import queue_keys
+from junhong_cmp.asynq.outages import FAULTS, Backoff, OutageLog
+from junhong_cmp.asynq.server_config import Intervals
+
+_REPLY_MARGIN_S = 5.0
+"""How much longer than the blocking time a reply may take before the connection counts as dead."""
+
+
+class _State(Enum):
+    AWAKE = auto()  # may have work: ask it
+    ASLEEP = auto()  # was empty, nobody watches it
+    WATCHED = auto()  # a blocking command waits for its next task
+    PAUSED = auto()  # has a pause mark: look again after a while
+
+
+class Wakeups:
+    """Wakeups keep, for each queue, whether it may have work, and find out when that changes.
+
+    A queue found empty is watched by ``BLMOVE pending pending RIGHT RIGHT``: it
+    moves an id onto its own place, so it changes nothing, loses nothing when its
+    reply is lost, and works with any producer. A watch is asked for anew each
+    time, by a fetcher that has free slots. A watch that fails wakes the queue
+    after a back-off: with the blocking connection away the queue is polled.
+    """
+
+    def __init__(
+        self, redis: RedisClient, queues: Iterable[str], intervals: Intervals, signal: asyncio.Event
+    ) -> None:
+        self._redis = redis
+        self._states = dict.fromkeys(queues, _State.AWAKE)
+        self._intervals = intervals
+        self._signal = signal
+        self._watch_asked = {queue: asyncio.Event() for queue in self._states}
+        self._watchers: list[asyncio.Task[None]] = []
+        self._pause_timers: dict[str, asyncio.TimerHandle] = {}
+
+    def start(self) -> None:
+        """Start one watcher a queue; none sends anything before it is asked to."""
+        self._watchers = [asyncio.create_task(self._watch_queue(queue)) for queue in self._states]
+
+    async def stop(self) -> None:
+        """Give up all blocking commands."""
+        for timer in self._pause_timers.values():
+            timer.cancel()
+        for watcher in self._watchers:
+            watcher.cancel()
+        await asyncio.gather(*self._watchers, return_exceptions=True)
+
+    def ready(self) -> list[str]:
+        """Return the queues that may have work."""
+        return [queue for queue, state in self._states.items() if state is _State.AWAKE]
+
+    def found_empty(self, queue: str) -> None:
+        """Note that ``queue`` gave less than was asked of it."""
+        self._states[queue] = _State.ASLEEP
+
+    def found_paused(self, queue: str) -> None:
+        """Note that ``queue`` is paused; it is asked again after a while."""
+        self._states[queue] = _State.PAUSED
+        delay = self._intervals.paused_check.total_seconds()
+        self._pause_timers[queue] = asyncio.get_running_loop().call_later(delay, self._wake, queue)
+
+    def watch_sleeping(self) -> None:
+        """Wait for work of every queue that nobody watches; called while there are free slots."""
+        for queue, state in self._states.items():
+            if state is _State.ASLEEP:
+                self._states[queue] = _State.WATCHED
+                self._watch_asked[queue].set()
+
+    def _wake(self, queue: str) -> None:
+        self._states[queue] = _State.AWAKE
+        self._signal.set()
+
+    async def _watch_queue(self, queue: str) -> None:
+        backoff = Backoff(self._intervals.backoff_cap)
+        outage = OutageLog("等待新任务")
+        while True:
+            await self._watch_asked[queue].wait()
+            self._watch_asked[queue].clear()
+            try:
+                moved = await self._wait_for_task(queue)
+            except FAULTS as error:
+                outage.failed(error)
+                await asyncio.sleep(backoff.next_delay())
+                self._wake(queue)
+                continue
+            outage.worked()
+            backoff.reset()
+            if moved:
+                self._wake(queue)
+            else:
+                self._states[queue] = _State.ASLEEP
+                self._signal.set()
+
+    async def _wait_for_task(self, queue: str) -> bool:
+        pending = queue_keys(queue).pending
+        wait_s = self._intervals.blocking_wait.total_seconds()
+        async with asyncio.timeout(wait_s + _REPLY_MARGIN_S):
+            moved = await self._redis.execute_command("BLMOVE", pending, pending, "RIGHT", "RIGHT", wait_s)
+        return moved is not None
