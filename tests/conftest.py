@@ -16,7 +16,6 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import asyncpg
 import psutil
 import pytest
 import redis as sync_redis
@@ -24,6 +23,7 @@ from redis.asyncio import Redis
 from tests.waiting import FakeClock
 
 from junhong_cmp.db.migrate import migrate
+from junhong_cmp.db.pool import Pool, open_pool
 from junhong_cmp.embedded.account import unprivileged_account
 from junhong_cmp.embedded.binaries import find_postgres_programs
 from junhong_cmp.embedded.postgres_server import EmbeddedPostgres, PostgresPlace
@@ -159,9 +159,10 @@ def postgres_dsn(
 
 
 @pytest.fixture
-async def pool(postgres_dsn: str) -> AsyncIterator[asyncpg.Pool]:
-    async with asyncpg.create_pool(postgres_dsn, min_size=1, max_size=10) as pool:
-        yield pool
+async def pool(postgres_dsn: str) -> AsyncIterator[Pool]:
+    pool = await open_pool(postgres_dsn)
+    yield pool
+    await pool.close()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import asyncpg
 from redis.asyncio import Redis
 
+from junhong_cmp.db.pool import Pool
 from junhong_cmp.embedded.postgres_server import EmbeddedPostgres
 from junhong_cmp.embedded.redis_server import EmbeddedRedis
 
@@ -27,7 +28,7 @@ async def test_redis_left_stopped_is_running_for_the_next_test(redis_server: Emb
     await redis_server.stop()
 
 
-async def test_postgres_database_is_migrated(pool: asyncpg.Pool) -> None:
+async def test_postgres_database_is_migrated(pool: Pool) -> None:
     assert await pool.fetchval("SELECT count(*) FROM iot_card") == 0
 
 
