@@ -72,14 +72,14 @@ class Acker:
         self._idle.clear()
         self._put(_Entry(ack, item, time.monotonic() + self._keep_s))
 
-    async def flush(self, timeout: float) -> bool:
-        """Write everything now, without further back-off; False when ``timeout`` seconds were not enough."""
+    async def flush(self, patience_s: float) -> bool:
+        """Write everything now, without further back-off; False if ``patience_s`` was not enough."""
         self._hurry.set()
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(patience_s):
                 await self._idle.wait()
         except TimeoutError:
-            log.error("停止时仍有任务结果未能写回，租约到期后将重新投递", count=self._unsettled)
+            log.warning("停止时仍有任务结果未能写回，租约到期后将重新投递", count=self._unsettled)
             return False
         return True
 
@@ -115,7 +115,7 @@ class Acker:
         """Write one batch; return the error if Redis as a whole is to blame, with nothing of it settled."""
         try:
             outcomes = await self._broker.ack(queue, [entry.ack for entry in batch])
-        except Exception as error:  # an outage is told to the caller, a bad entry is found and set apart
+        except Exception as error:  # noqa: BLE001 - an outage is returned, a refused entry found and set apart
             for entry in batch:
                 entry.attempted = True
             if is_outage(error):
@@ -126,7 +126,7 @@ class Acker:
         return None
 
     async def _isolate(self, queue: str, batch: list[_Entry], error: Exception) -> None:
-        """Halve a refused batch until the entry that Redis refuses stands alone; its neighbours go through."""
+        """Halve a batch until the entry that Redis refuses stands alone; its neighbours go through."""
         if len(batch) > 1:
             middle = len(batch) // 2
             for half in (batch[:middle], batch[middle:]):

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
@@ -75,12 +76,11 @@ class Engine:
         )
         self._wakeups = Wakeups(connections.blocking, config.queues, config.intervals, self._signal)
         self._fetcher = Fetcher(
-            self._broker,
+            partial(self._broker.dequeue, owner=info.server_id),
             self._processor,
             self._acker,
             self._wakeups,
             config,
-            owner=info.server_id,
             signal=self._signal,
         )
         self._heart = self._make_heart(connections)
@@ -147,11 +147,11 @@ class Engine:
         await self._processor.wait_idle(_CANCEL_WAIT_S)
         await asyncio.gather(*self._background, return_exceptions=True)
 
-    async def _end_fetching(self, timeout: float) -> None:
+    async def _end_fetching(self, patience_s: float) -> None:
         """Let a dequeue that is under way end: a cancelled one may have taken tasks nobody would know of."""
         if self._fetching is None:
             return
-        await asyncio.wait([self._fetching], timeout=max(timeout, 0.0))
+        await asyncio.wait([self._fetching], timeout=max(patience_s, 0.0))
         self._fetching.cancel()
         await asyncio.gather(self._fetching, return_exceptions=True)
 

@@ -2,12 +2,12 @@
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 
 import structlog
 
 from junhong_cmp.asynq.acker import Acker
-from junhong_cmp.asynq.broker import Broker
-from junhong_cmp.asynq.broker_types import Ack, AckKind
+from junhong_cmp.asynq.broker_types import Ack, AckKind, DequeueResult
 from junhong_cmp.asynq.outages import FAULTS, Backoff, OutageLog
 from junhong_cmp.asynq.processor import Processor
 from junhong_cmp.asynq.queue_order import QueueOrder
@@ -26,21 +26,19 @@ class Fetcher:
 
     def __init__(
         self,
-        broker: Broker,
+        take: Callable[[str, int], Awaitable[DequeueResult]],
         processor: Processor,
         acker: Acker,
         wakeups: Wakeups,
         config: ServerConfig,
         *,
-        owner: str,
         signal: asyncio.Event,
     ) -> None:
-        self._broker = broker
+        self._dequeue = take
         self._processor = processor
         self._acker = acker
         self._wakeups = wakeups
         self._order = QueueOrder(config.queues, strict=config.strict_priority)
-        self._owner = owner
         self._signal = signal
         self._backoff = Backoff(config.intervals.backoff_cap)
         self._outage = OutageLog("取任务")
@@ -78,7 +76,7 @@ class Fetcher:
 
     async def _take(self, queue: str, count: int) -> None:
         asked_at = time.monotonic()
-        result = await self._broker.dequeue(queue, count, owner=self._owner)
+        result = await self._dequeue(queue, count)
         for leased in result.tasks:
             if self._stopping.is_set():
                 self._acker.submit(Ack(kind=AckKind.REQUEUE, task=leased))
@@ -88,7 +86,7 @@ class Fetcher:
             log.warning("任务无法解码，已隔离", queue=queue, task_id=task_id, reason=reason)
         if result.paused:
             self._wakeups.found_paused(queue)
-        elif len(result.tasks) + len(result.quarantined) < count:
+        elif len(result.tasks) + len(result.quarantined) + len(result.ghosts) < count:
             self._wakeups.found_empty(queue)
 
     async def _pause(self, seconds: float) -> None:

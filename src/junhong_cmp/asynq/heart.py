@@ -23,8 +23,8 @@ class Heart(Protocol):
         """Begin to beat."""
         ...
 
-    async def stop(self, timeout: float) -> None:
-        """Beat no more; return within ``timeout`` seconds."""
+    async def stop(self, patience_s: float) -> None:
+        """Beat no more; return within ``patience_s``."""
         ...
 
 
@@ -41,12 +41,12 @@ class LoopHeart:
         """Begin to beat."""
         self._task = asyncio.create_task(self._heartbeater.run(self._broker, self._stopped))
 
-    async def stop(self, timeout: float) -> None:
+    async def stop(self, patience_s: float) -> None:
         """Let the present beat end, remove the server's state, cut off what takes too long."""
         self._stopped.set()
         if self._task is not None:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._task, timeout)
+                await asyncio.wait_for(self._task, patience_s)
 
 
 class ThreadHeart:
@@ -73,13 +73,13 @@ class ThreadHeart:
         """Begin to beat; the thread is a daemon, so that nothing can keep the process from ending."""
         threading.Thread(target=self._live, name="asynq-heartbeat", daemon=True).start()
 
-    async def stop(self, timeout: float) -> None:
+    async def stop(self, patience_s: float) -> None:
         """Let the present beat end, remove the server's state, cut off what takes too long."""
-        await asyncio.to_thread(self._ready.wait, timeout)
+        await asyncio.to_thread(self._ready.wait, patience_s)
         self._call(self._ask_to_stop)
-        for patience in (timeout * 0.7, timeout * 0.3):
+        for part_s in (patience_s * 0.7, patience_s * 0.3):
             try:
-                async with asyncio.timeout(patience):
+                async with asyncio.timeout(part_s):
                     await self._ended.wait()
             except TimeoutError:
                 self._call(self._cut_off)

@@ -62,9 +62,7 @@ class InFlight:
         if self.cause is None:
             self.cause = cause
             self.cancelled_at = now
-            if (
-                self.entered and self.runner is not None
-            ):  # else it sees the cause before it enters the handler
+            if self.entered and self.runner is not None:  # else it sees the cause and skips the handler
                 self.runner.cancel()
         elif cause is CancelCause.LEASE_LOST:
             self.cause = cause

@@ -59,7 +59,7 @@ class Backoff:
 
 
 class OutageLog:
-    """An outage log tells when a duty begins to fail, repeats itself seldom, and tells when it works again."""
+    """An outage log says when a duty begins to fail, seldom repeats it, and says when it works again."""
 
     def __init__(self, duty: str, repeat: timedelta = timedelta(seconds=10)) -> None:
         self._duty = duty

@@ -91,11 +91,11 @@ class Processor:
         for item in list(self._table.running):
             self.deadlines.cancel(item, cause)
 
-    async def wait_idle(self, timeout: float) -> bool:
-        """Wait until no handler runs; False when ``timeout`` seconds were not enough."""
+    async def wait_idle(self, patience_s: float) -> bool:
+        """Wait until no handler runs; False if ``patience_s`` was not enough."""
         runners = [item.runner for item in self._table.running if item.runner is not None]
-        if runners and timeout > 0:
-            await asyncio.wait(runners, timeout=timeout)
+        if runners and patience_s > 0:
+            await asyncio.wait(runners, timeout=patience_s)
         return not self._table.running
 
     async def _run(self, item: InFlight) -> None:

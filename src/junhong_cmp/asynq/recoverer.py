@@ -1,5 +1,6 @@
 """Tasks whose worker has vanished come back."""
 
+import math
 import time
 
 import structlog
@@ -39,9 +40,11 @@ class Recoverer:
         await self._broker.repair_orphans(queue)
         cutoff_s = int(time.time() - self._margin_s)
         expired = await self._broker.expired_leases(queue, cutoff_s)
-        own = {(item.leased.queue, item.leased.token) for item in self._table.snapshot()}
+        own = {(item.leased.token, item.task.id) for item in self._table.snapshot()}
         acks = [
-            self._second_chance(task, cutoff_s) for task in expired if (task.queue, task.token) not in own
+            self._second_chance(task, cutoff_s)
+            for task in expired
+            if (task.token, task.message.id) not in own
         ]
         if not acks:
             return
@@ -58,5 +61,5 @@ class Recoverer:
             error = LeaseExpiredError(_LEASE_EXPIRED)
             view = view_task(leased, find_deadline_s(message, time.time()))
             delay = self._config.retry_delay(message.retried, error, view)
-            ack.kind, ack.at = AckKind.RETRY, int(time.time() + delay.total_seconds())
+            ack.kind, ack.at = AckKind.RETRY, math.ceil(time.time() + delay.total_seconds())
         return ack

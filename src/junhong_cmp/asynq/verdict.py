@@ -1,6 +1,7 @@
 """What becomes of a task, judged by how its handler ended."""
 
 import asyncio
+import math
 import time
 
 import structlog
@@ -60,7 +61,7 @@ class Judge:
         else:
             delay, reason = error.delay, error.reason
             log.debug("任务放回队列", reason=reason, delay_s=delay.total_seconds(), **_facts(item))
-        at = int(time.time() + delay.total_seconds())
+        at = math.ceil(time.time() + delay.total_seconds())
         return Ack(kind=AckKind.RETRY, task=item.leased, error=_text(reason), is_failure=False, at=at)
 
     def _failed(self, item: InFlight, error: BaseException) -> Ack:
@@ -79,7 +80,7 @@ class Judge:
             task=item.leased,
             error=text,
             is_failure=self._config.is_failure(error),
-            at=int(time.time() + delay.total_seconds()),
+            at=math.ceil(time.time() + delay.total_seconds()),
         )
 
     def _tell_error_handler(self, item: InFlight, error: BaseException) -> None:

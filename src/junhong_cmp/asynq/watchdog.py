@@ -49,9 +49,7 @@ class Watchdog:
         watched_at = time.monotonic()
         while not self._stopped.wait(self._period_s):
             now, turned_at = time.monotonic(), self._turned_at
-            frozen = (
-                now - watched_at > self._blocked_after_s
-            )  # the whole process stood still, not the loop alone
+            frozen = now - watched_at > self._blocked_after_s  # the process as a whole stood still
             watched_at = now
             if frozen or now - turned_at <= self._blocked_after_s or turned_at == reported_at:
                 continue
