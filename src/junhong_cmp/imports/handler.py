@@ -1,0 +1,113 @@
+"""The handler of ``iot_card:import``."""
+
+import asyncio
+from datetime import timedelta
+from typing import Final
+
+import structlog
+
+from junhong_cmp.asynq.errors import PutBack, SkipRetry
+from junhong_cmp.asynq.processing_task import ProcessingTask
+from junhong_cmp.cards.account_store import list_accounts
+from junhong_cmp.cards.model import CarrierAccount
+from junhong_cmp.db.pool import Pool
+from junhong_cmp.db.retrying import in_transaction, is_outage
+from junhong_cmp.imports.chunk import SupersededError
+from junhong_cmp.imports.errors import FileRefusedError
+from junhong_cmp.imports.importer import CHUNK_ROWS, CardAnnouncer, Importer
+from junhong_cmp.imports.model import ImportStatus, ImportTask
+from junhong_cmp.imports.store import find_import, finish_import, start_import
+from junhong_cmp.imports.tasks import decode_payload
+from junhong_cmp.storage.errors import ObjectMissingError, StorageKeyError, StorageUnavailableError
+from junhong_cmp.storage.store import Storage
+
+log = structlog.stdlib.get_logger(__name__)
+
+_NO_STORAGE_DELAY: Final = timedelta(minutes=1)
+_OUTAGE_DELAY: Final = timedelta(seconds=10)
+_SUPERSEDED_DELAY: Final = timedelta(seconds=15)
+
+
+class CardImportHandler:
+    """A card import handler turns a queue's delivery into a run of an import.
+
+    Delivery is at least once: a final import is left alone, an unfinished one goes on where it stopped,
+    and of two simultaneous deliveries one yields.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        storage: Storage | None,
+        announcer: CardAnnouncer,
+        *,
+        chunk_rows: int = CHUNK_ROWS,
+    ) -> None:
+        self._pool = pool
+        self._importer = (
+            None if storage is None else Importer(pool, storage, announcer, chunk_rows=chunk_rows)
+        )
+
+    async def process_task(self, task: ProcessingTask) -> None:
+        """Run the import that ``task`` names."""
+        import_id = decode_payload(task.payload)
+        if self._importer is None:
+            log.warning("对象存储未配置，导入任务已退回", import_id=import_id)
+            raise PutBack(_NO_STORAGE_DELAY, "对象存储未配置（JUNHONG_STORAGE_URL），导入任务暂缓")
+        try:
+            await self._run(self._importer, import_id, task.draining)
+        except (FileRefusedError, ObjectMissingError, StorageKeyError) as error:
+            reason = str(error) if isinstance(error, FileRefusedError) else f"文件不存在：{error}"
+            await self._fail(import_id, reason)
+            raise SkipRetry(reason) from error
+        except SupersededError as error:
+            await self._yield_to_other_run(import_id, error)
+        except StorageUnavailableError as error:
+            log.warning("对象存储暂不可用，导入任务已退回", import_id=import_id, reason=str(error))
+            raise PutBack(_OUTAGE_DELAY, str(error)) from error
+        except Exception as error:  # told apart here, raised again in every case
+            if is_outage(error):
+                raise PutBack(_OUTAGE_DELAY, f"数据库暂不可用：{type(error).__name__}") from error
+            if task.retried >= task.max_retry:
+                await self._fail(import_id, f"多次重试后仍失败：{type(error).__name__}")
+            raise
+
+    async def _run(self, importer: Importer, import_id: int, draining: asyncio.Event) -> None:
+        current = await in_transaction(self._pool, lambda conn: start_import(conn, import_id))
+        if current is None or current.status.is_final:
+            status = "不存在" if current is None else current.status
+            log.info("导入已结束，忽略这次投递", import_id=import_id, status=status)
+            return
+        account = await self._account_of(current)
+        log.info("开始导入", import_id=import_id, account=account.code, next_line=current.next_line)
+        await importer.run(current, account, draining)
+        await self._log_end(import_id)
+
+    async def _account_of(self, task: ImportTask) -> CarrierAccount:
+        async with self._pool.acquire() as conn:
+            accounts = await list_accounts(conn)
+        return next(account for account in accounts if account.id == task.account_id)
+
+    async def _fail(self, import_id: int, reason: str) -> None:
+        if await finish_import(self._pool, import_id, error=reason):
+            log.error("导入失败", import_id=import_id, reason=reason)
+
+    async def _yield_to_other_run(self, import_id: int, error: SupersededError) -> None:
+        current = await find_import(self._pool, import_id)
+        if current is None or current.status is not ImportStatus.RUNNING:
+            return
+        log.info("同一导入正由另一个进程执行，稍后再看", import_id=import_id)
+        raise PutBack(_SUPERSEDED_DELAY, str(error)) from error
+
+    async def _log_end(self, import_id: int) -> None:
+        done = await find_import(self._pool, import_id)
+        if done is not None:
+            log.info(
+                "导入完成",
+                import_id=import_id,
+                total=done.total,
+                imported=done.imported,
+                skipped=done.skipped,
+                rejected=done.rejected,
+                warned=done.warned,
+            )

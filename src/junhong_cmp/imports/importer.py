@@ -1,0 +1,167 @@
+"""The importer: one file from storage to cards, shards and its result file."""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Final, Protocol
+
+import structlog
+
+from junhong_cmp.asynq.errors import PutBack
+from junhong_cmp.cards.model import Card, CarrierAccount
+from junhong_cmp.cards.store import load_cards
+from junhong_cmp.db.pool import Pool
+from junhong_cmp.db.retrying import in_transaction
+from junhong_cmp.imports.chunk import Chunk, Outcome, write_chunk
+from junhong_cmp.imports.encoding import FileInspector
+from junhong_cmp.imports.errors import FileRefusedError
+from junhong_cmp.imports.model import ImportTask
+from junhong_cmp.imports.reader import CardFileReader, SheetRow
+from junhong_cmp.imports.report import write_report
+from junhong_cmp.imports.row_store import list_latest_imported
+from junhong_cmp.imports.rows import check_row
+from junhong_cmp.imports.store import finish_import
+from junhong_cmp.storage.store import Storage
+
+log = structlog.stdlib.get_logger(__name__)
+
+CHUNK_ROWS: Final = 1000
+_DRAIN_DELAY: Final = timedelta(seconds=1)
+
+
+class CardAnnouncer(Protocol):
+    """Who is told of new cards; telling twice must be harmless."""
+
+    async def cards_created(self, cards: Sequence[Card]) -> object:
+        """Take the cards into polling."""
+        ...
+
+
+class Importer:
+    """An importer carries one import from where the last run of it ended to its end.
+
+    It reads the file twice: once to see that it is whole and in which encoding, once for the rows.
+    Decoding and row rules run in a thread, piece by piece (docs/adr/0003-csv-parsing-in-a-thread.md).
+    New cards are announced after the commit of their chunk; a run that resumes announces those of the
+    last committed chunk again, because the run before may have died in between.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        storage: Storage,
+        announcer: CardAnnouncer,
+        *,
+        chunk_rows: int = CHUNK_ROWS,
+    ) -> None:
+        self._pool = pool
+        self._storage = storage
+        self._announcer = announcer
+        self._chunk_rows = chunk_rows
+
+    async def run(self, task: ImportTask, account: CarrierAccount, draining: asyncio.Event) -> None:
+        """Import the rest of the file, write the result file and make the import final.
+
+        Raises:
+            FileRefusedError, ObjectMissingError: the file can't be imported, now or later.
+            SupersededError: another run of the same import is at work or has ended it.
+            PutBack: the process is draining; everything up to the last chunk is kept.
+
+        """
+        encoding = await self._inspect(task, draining)
+        if task.next_line > 0:
+            await self._announce_latest(task)
+        async for chunk in self._chunks(task, account, encoding):
+            self._stop_if_draining(draining, chunk.first_line)
+            await self._write(task, chunk)
+        self._stop_if_draining(draining, None)
+        await self._finish(task)
+
+    async def _inspect(self, task: ImportTask, draining: asyncio.Event) -> str:
+        inspector = FileInspector()
+        async for piece in self._storage.stream(task.file_key):
+            await asyncio.to_thread(inspector.feed, piece)
+            self._stop_if_draining(draining, task.next_line)
+        facts = inspector.finish()
+        if facts.sha256 != task.file_sha256:
+            raise FileRefusedError("文件已损坏：内容与提交时的 SHA-256 不符")
+        return facts.encoding
+
+    async def _announce_latest(self, task: ImportTask) -> None:
+        ids = await list_latest_imported(self._pool, task.id, self._chunk_rows)
+        cards = await load_cards(self._pool, ids)
+        log.info("继续导入", import_id=task.id, next_line=task.next_line, announced=len(cards))
+        if cards:
+            await self._announcer.cards_created(list(cards.values()))
+
+    async def _chunks(self, task: ImportTask, account: CarrierAccount, encoding: str) -> AsyncIterator[Chunk]:
+        cutter = _ChunkCutter(task.next_line, self._chunk_rows)
+        async for rows, outcomes in self._judged_rows(task, account, encoding):
+            for chunk in cutter.add(rows, outcomes):
+                yield chunk
+        if (last := cutter.rest()) is not None:
+            yield last
+
+    async def _judged_rows(
+        self, task: ImportTask, account: CarrierAccount, encoding: str
+    ) -> AsyncIterator[tuple[list[SheetRow], list[Outcome]]]:
+        reader = CardFileReader(encoding)
+
+        def judge(piece: bytes | None) -> tuple[list[SheetRow], list[Outcome]]:
+            rows = reader.finish() if piece is None else reader.feed(piece)
+            fresh = [row for row in rows if row.line >= task.next_line]
+            return fresh, [check_row(row, account) for row in fresh]
+
+        async for piece in self._storage.stream(task.file_key):
+            yield await asyncio.to_thread(judge, piece)
+        yield await asyncio.to_thread(judge, None)
+
+    async def _write(self, task: ImportTask, chunk: Chunk) -> None:
+        cards = await in_transaction(
+            self._pool, lambda conn: write_chunk(conn, task.id, task.account_id, chunk)
+        )
+        if cards:
+            await self._announcer.cards_created(cards)
+
+    async def _finish(self, task: ImportTask) -> None:
+        # The hash makes the key hard to guess, and a second run replaces the file of the first.
+        key = f"imports/results/{task.id}-{task.file_sha256[:16]}.csv"
+        with tempfile.TemporaryDirectory(prefix="junhong-import-") as folder:
+            path = Path(folder) / "result.csv"
+            await write_report(self._pool, task.id, path)
+            await self._storage.put(key, path)
+        await finish_import(self._pool, task.id, result_key=key)
+
+    @staticmethod
+    def _stop_if_draining(draining: asyncio.Event, line: int | None) -> None:
+        if draining.is_set():
+            where = "写结果文件前" if line is None else f"第 {line} 行"
+            raise PutBack(_DRAIN_DELAY, f"进程正在退出，导入在{where}暂停")
+
+
+class _ChunkCutter:
+    """A chunk cutter gathers judged rows and cuts them into chunks that follow one another."""
+
+    def __init__(self, first_line: int, size: int) -> None:
+        self._first_line = first_line
+        self._next_line = first_line
+        self._size = size
+        self._outcomes: list[Outcome] = []
+
+    def add(self, rows: Sequence[SheetRow], outcomes: Sequence[Outcome]) -> list[Chunk]:
+        chunks: list[Chunk] = []
+        for row, outcome in zip(rows, outcomes, strict=True):
+            self._outcomes.append(outcome)
+            self._next_line = row.last_line + 1
+            if len(self._outcomes) >= self._size and (chunk := self.rest()) is not None:
+                chunks.append(chunk)
+        return chunks
+
+    def rest(self) -> Chunk | None:
+        if not self._outcomes:
+            return None
+        chunk = Chunk(self._first_line, self._next_line, self._outcomes)
+        self._first_line, self._outcomes = self._next_line, []
+        return chunk

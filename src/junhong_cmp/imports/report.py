@@ -1,0 +1,48 @@
+"""The result file: what became of each row, safe to open in a spreadsheet."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from junhong_cmp.db.pool import Pool
+from junhong_cmp.imports.model import RowResult, RowStatus
+from junhong_cmp.imports.row_store import stream_rows
+
+_HEADER: Final = ("行号", "结果", "ICCID", "原因", "提醒")
+_STATUS_NAMES: Final = {
+    RowStatus.IMPORTED: "已导入",
+    RowStatus.SKIPPED: "已跳过",
+    RowStatus.REJECTED: "已拒绝",
+}
+# What a spreadsheet takes for a formula, also behind blanks and in full width (CWE-1236).
+_FORMULA: Final = re.compile(r"[\s\u200b\ufeff]*[=+\-@\t\r\0＝＋－＠]")
+# What it takes for a number and would round to 15 digits.
+_NUMBER: Final = re.compile(r"\s*[0-9][0-9.,]*([eE][+-]?[0-9]+)?\s*")
+
+
+def as_cell(text: str) -> str:
+    """Return ``text`` quoted for CSV (RFC 4180); formulas and numbers get a ``'`` so that they stay text."""
+    if _FORMULA.match(text) or _NUMBER.fullmatch(text):
+        text = "'" + text
+    return '"' + text.replace('"', '""') + '"'
+
+
+def format_row(row: RowResult) -> str:
+    """Return the CSV line of a row's outcome; the line number alone is a number."""
+    cells = (_STATUS_NAMES[row.status], row.value, row.reason or "", "；".join(row.warnings))
+    return f"{row.line_no}," + ",".join(map(as_cell, cells)) + "\r\n"
+
+
+async def write_report(pool: Pool, import_id: int, path: Path) -> None:
+    """Write the result file of an import: UTF-8 with byte order mark, a page of rows in memory at a time."""
+    header = ",".join(map(as_cell, _HEADER)) + "\r\n"
+    await asyncio.to_thread(path.write_text, header, encoding="utf-8-sig", newline="")
+    async for rows in stream_rows(pool, import_id):
+        await asyncio.to_thread(_append, path, rows)
+
+
+def _append(path: Path, rows: Sequence[RowResult]) -> None:
+    with path.open("a", encoding="utf-8", newline="") as out:
+        out.writelines(map(format_row, rows))

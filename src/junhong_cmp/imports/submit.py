@@ -1,0 +1,83 @@
+"""Handing a file in: checked, stored, recorded, enqueued."""
+
+import asyncio
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from junhong_cmp.asynq.client import Client
+from junhong_cmp.asynq.errors import TaskIdConflictError
+from junhong_cmp.cards.account_store import find_account
+from junhong_cmp.db.pool import Pool
+from junhong_cmp.imports.encoding import FileFacts, FileInspector
+from junhong_cmp.imports.errors import AccountUnknownError, FileRefusedError
+from junhong_cmp.imports.model import ImportTask
+from junhong_cmp.imports.store import NewImport, create_import
+from junhong_cmp.imports.tasks import message_for
+from junhong_cmp.storage.store import Storage
+
+log = structlog.stdlib.get_logger(__name__)
+
+_PIECE_BYTES: Final = 1024 * 1024
+_FILE_NAME_CHARS: Final = 200
+
+
+async def submit_import(
+    pool: Pool, storage: Storage, client: Client, *, account_code: str, path: Path
+) -> ImportTask:
+    """Hand a local file in for import and return its job.
+
+    The same file for the same account is one job: handing it in again returns the one there is, unless
+    that failed. A crash between the record and the queue is healed by the re-drive.
+
+    Raises:
+        AccountUnknownError: no account has this code; nothing was stored.
+        FileRefusedError: the file can't be read or can't be imported as it is; nothing was stored.
+        StorageUnavailableError: the storage can't take the file now.
+
+    """
+    async with pool.acquire() as conn:
+        account = await find_account(conn, account_code)
+    if account is None:
+        raise AccountUnknownError(f"账号不存在：{account_code}")
+    facts = await asyncio.to_thread(inspect_file, path)
+    key = f"imports/files/{account.id}/{facts.sha256}"
+    await storage.put(key, path)
+    name = "".join(char if char.isprintable() else "_" for char in path.name)[:_FILE_NAME_CHARS]
+    new = NewImport(
+        account_id=account.id,
+        file_name=name,
+        file_key=key,
+        file_sha256=facts.sha256,
+        file_bytes=facts.size,
+    )
+    async with pool.acquire() as conn:
+        task = await create_import(conn, new)
+    if not task.status.is_final:
+        await _enqueue(client, task.id)
+    return task
+
+
+def inspect_file(path: Path) -> FileFacts:
+    """Read a local file once and return its facts.
+
+    Raises:
+        FileRefusedError: it can't be read, or can't be imported as it is.
+
+    """
+    inspector = FileInspector()
+    try:
+        with path.open("rb") as file:
+            while piece := file.read(_PIECE_BYTES):
+                inspector.feed(piece)
+    except OSError as error:
+        raise FileRefusedError(f"文件无法读取：{path.name}：{error.strerror}") from error
+    return inspector.finish()
+
+
+async def _enqueue(client: Client, import_id: int) -> None:
+    try:
+        await client.enqueue(*message_for(import_id))
+    except TaskIdConflictError:
+        log.info("导入任务已在队列中", import_id=import_id)
