@@ -1,0 +1,149 @@
+"""From readings to usage: billing cycles, growth, and readings that cannot be right. Pure.
+
+A reading is the carrier's counter for the billing cycle so far, in whole KB. Carriers are
+noisy: counters dip and recover, and at a cycle's start go on showing the old cycle's total
+for up to three days. The rules, in the order they apply:
+
+- A reading older than the last one says nothing.
+- The first reading of a card is its baseline: the cycle stands there, no growth is counted.
+- More than the line could have carried since the last reading, or about 1 000 times the
+  high-water mark (another unit), is an anomaly and is not taken. If it persists, it is
+  taken once enough time has passed to make it possible.
+- Same cycle: growth is what exceeds the high-water mark; a lower reading keeps the mark.
+- New cycle, but no lower than the old mark within the first days: the carrier may not have
+  reset its counter, so the old cycle stays open. When the counter then drops, what it had
+  grown meanwhile was late usage of the old cycle; otherwise it was the new one's own.
+- New cycle: the old one is closed, growth is the reading itself.
+"""
+
+import calendar
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta
+from enum import StrEnum
+from typing import Final, NewType
+from zoneinfo import ZoneInfo
+
+CycleId = NewType("CycleId", str)
+"""A billing cycle by its first local day, ``YYYY-MM-DD``; ids sort by time."""
+
+START_NOISE: Final = timedelta(days=3)
+MAX_RATE_KB_PER_S: Final = 125_000
+"""One Gbit/s: no card is faster for long."""
+
+_SHORTEST_SPAN: Final = timedelta(minutes=1)
+_UNIT_RATIOS: Final = (950.0, 1075.0)
+_UNIT_FLOOR_KB: Final = 1024
+
+
+class UsageAnomaly(StrEnum):
+    """What is wrong with a reading."""
+
+    ROLLBACK = "rollback"
+    JUMP = "jump"
+    UNIT = "unit"
+
+
+@dataclass(frozen=True, slots=True)
+class BillingTerms:
+    """When an account's billing cycles begin: at 00:00 local time of a day of the month."""
+
+    billing_day: int
+    tz: ZoneInfo
+
+
+@dataclass(frozen=True, slots=True)
+class UsageState:
+    """A card's usage: the open cycle, its high-water mark, and the last reading taken."""
+
+    cycle: CycleId | None = None
+    cycle_used_kb: int = 0
+    last_reading_kb: int | None = None
+    last_reading_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UsageChange:
+    """What one reading does: the new state, growth, the cycle it closed with its total, an anomaly."""
+
+    state: UsageState
+    delta_kb: int = 0
+    closed: tuple[CycleId, int] | None = None
+    anomaly: UsageAnomaly | None = None
+
+
+def billing_cycle(at: datetime, billing_day: int, tz: ZoneInfo) -> CycleId:
+    """Return the cycle an instant belongs to; in a short month the cycle begins on its last day."""
+    day = at.astimezone(tz).date()
+    first = _billing_date(day.year, day.month, billing_day)
+    if day < first:
+        before = day.replace(day=1) - timedelta(days=1)
+        first = _billing_date(before.year, before.month, billing_day)
+    return CycleId(first.isoformat())
+
+
+def cycle_start(cycle: CycleId, tz: ZoneInfo) -> datetime:
+    """Return the instant a cycle begins."""
+    return datetime.combine(date.fromisoformat(cycle), time(), tz)
+
+
+def apply_reading(state: UsageState, used_kb: int, at: datetime, terms: BillingTerms) -> UsageChange:
+    """Return what a reading of ``used_kb``, taken by the carrier at ``at``, does to a card.
+
+    Raises:
+        ValueError: when the reading is negative.
+
+    """
+    if used_kb < 0:
+        raise ValueError(used_kb)
+    if state.last_reading_at is not None and at < state.last_reading_at:
+        return UsageChange(state)
+    cycle = billing_cycle(at, terms.billing_day, terms.tz)
+    started = cycle_start(cycle, terms.tz)
+    if state.cycle is None or state.last_reading_at is None:
+        return UsageChange(UsageState(cycle, used_kb, used_kb, at))
+    if anomaly := _impossible(state, used_kb, at, since=max(started, state.last_reading_at)):
+        return UsageChange(state, anomaly=anomaly)
+    is_early = at - started < START_NOISE
+    if cycle == state.cycle:
+        return _within_cycle(state, used_kb, at, is_early=is_early)
+    if is_early and 0 < state.cycle_used_kb <= used_kb:
+        return UsageChange(_seen(state, used_kb, at))
+    return _next_cycle(state, used_kb, at, cycle=cycle, started=started)
+
+
+def _within_cycle(state: UsageState, used_kb: int, at: datetime, *, is_early: bool) -> UsageChange:
+    growth = used_kb - state.cycle_used_kb
+    seen = _seen(state, used_kb, at)
+    if growth >= 0:
+        return UsageChange(replace(seen, cycle_used_kb=used_kb), delta_kb=growth)
+    # A dip is reported when it begins or deepens, not for as long as it lasts.
+    deepens = state.last_reading_kb is None or used_kb < state.last_reading_kb
+    return UsageChange(seen, anomaly=UsageAnomaly.ROLLBACK if deepens and not is_early else None)
+
+
+def _next_cycle(
+    state: UsageState, used_kb: int, at: datetime, *, cycle: CycleId, started: datetime
+) -> UsageChange:
+    late_kb = 0
+    if state.last_reading_at is not None and state.last_reading_at >= started:
+        held_kb = state.last_reading_kb or 0
+        late_kb = max(0, held_kb - state.cycle_used_kb) if used_kb < held_kb else 0
+    closed = None if state.cycle is None else (state.cycle, state.cycle_used_kb + late_kb)
+    return UsageChange(UsageState(cycle, used_kb, used_kb, at), delta_kb=used_kb + late_kb, closed=closed)
+
+
+def _impossible(state: UsageState, used_kb: int, at: datetime, *, since: datetime) -> UsageAnomaly | None:
+    mark = state.cycle_used_kb
+    if mark >= _UNIT_FLOOR_KB and _UNIT_RATIOS[0] <= used_kb / mark <= _UNIT_RATIOS[1]:
+        return UsageAnomaly.UNIT
+    highest = max(mark, state.last_reading_kb or 0)
+    seconds = max(at - since, _SHORTEST_SPAN).total_seconds()
+    return UsageAnomaly.JUMP if used_kb - highest > MAX_RATE_KB_PER_S * seconds else None
+
+
+def _seen(state: UsageState, used_kb: int, at: datetime) -> UsageState:
+    return replace(state, last_reading_kb=used_kb, last_reading_at=at)
+
+
+def _billing_date(year: int, month: int, billing_day: int) -> date:
+    return date(year, month, min(billing_day, calendar.monthrange(year, month)[1]))
