@@ -94,7 +94,12 @@ class WorkerProcess:
         ]
 
     async def wait_for(
-        self, sentence: str, *, timeout: float = 20.0, count: int = 1, **fields: Any
+        self,
+        sentence: str,
+        *,
+        timeout: float = 20.0,  # noqa: ASYNC109 - the failure must name what was waited for
+        count: int = 1,
+        **fields: Any,
     ) -> Record:
         """Wait until ``count`` records begin with ``sentence``; return the last of them."""
 

@@ -10,9 +10,9 @@ import orjson
 from pydantic import BeforeValidator, SecretStr
 
 _UNIT_SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+")
-_DURATION_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
-_PLAIN_SECONDS: Final = re.compile(r"\d+(?:\.\d+)?")
+_DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+", re.ASCII)
+_DURATION_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
+_PLAIN_SECONDS: Final = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
 _QUEUE_NAME: Final = re.compile(r"[A-Za-z0-9_.:\-]{1,64}")
 
 

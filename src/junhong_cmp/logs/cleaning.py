@@ -14,6 +14,7 @@ MAX_VALUE_CHARS: Final = 256
 MAX_EVENT_CHARS: Final = 1_000
 MAX_TRACEBACK_CHARS: Final = 16_000
 MAX_ITEMS: Final = 100
+MAX_INTEGER_BITS: Final = 63  # what every JSON reader of records can hold
 
 _BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _UNSAFE = re.compile(f"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff{_BIDI}\ud800-\udfff]")
@@ -38,6 +39,8 @@ def _clean(value: Any, unsafe: re.Pattern[str], limit: int) -> Any:
     if isinstance(value, list):
         kept = [_clean(item, unsafe, limit) for item in value[:MAX_ITEMS]]
         return kept if len(value) <= MAX_ITEMS else [*kept, f"…（共 {len(value)} 项）"]
+    if isinstance(value, int) and value.bit_length() > MAX_INTEGER_BITS:
+        return str(value)[:limit]
     return value
 
 

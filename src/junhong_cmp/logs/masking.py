@@ -13,13 +13,18 @@ _NAMES = (
     r"passwd|password|pwd|secret|token|authorization|signature|sign|api[_-]?key|access[_-]?key|credential"
 )
 _SECRET_FIELD = re.compile(rf"(?:^|[_\-.])(?:{_NAMES})s?$", re.IGNORECASE)
-_URL_PASSWORD = re.compile(r"(?P<head>[A-Za-z][A-Za-z0-9+.\-]*://[^\s/:@]*:)[^\s/]+(?=@)")
+_URL_PASSWORD = re.compile(r"(?P<head>[A-Za-z][A-Za-z0-9+.\-]*://[^\s/:@]*:)[^\s\"'<>]+(?=@)")
 _AUTHORIZATION = re.compile(
     r"(?P<head>\bauthorization\b[\"']?\s*[:=]\s*[\"']?)(?:(?:bearer|basic|digest)\s+)?[^\s\"',;)}]+",
     re.IGNORECASE,
 )
+# "sign" ends ordinary words ("design"), so it must stand alone or behind a separator.
+_NAME_IN_TEXT = (
+    r"[A-Za-z0-9_\-]*(?:passwd|password|pwd|secret|token|credential|api[_-]?key|access[_-]?key)"
+    r"|(?<![A-Za-z0-9])(?:[A-Za-z0-9]+[_\-])*sign(?:ature)?"
+)
 _ASSIGNMENT = re.compile(
-    rf"(?P<head>(?<![A-Za-z])[A-Za-z0-9_\-]*(?:{_NAMES})[\"']?\s*[=:]\s*[\"']?)[^\s\"'&,;)}}\]]+",
+    rf"(?P<head>(?:{_NAME_IN_TEXT})[\"']?\s*[=:]\s*[\"']?)[^\s\"'&,;)}}\]]+",
     re.IGNORECASE,
 )
 _BEARER = re.compile(r"(?P<head>\bbearer\s+)[A-Za-z0-9._~+/=\-]{8,}", re.IGNORECASE)
