@@ -112,11 +112,8 @@ class PollingConfigManager:
         if version == self._refused_version:
             return
         self._refused_version = version
-        log.error(
-            f"轮询配置无效，继续使用版本 {self._snapshot.version}",
-            refused=version,
-            problems=error.problems,
-        )
+        sentence = f"轮询配置无效，继续使用版本 {self._snapshot.version}"
+        log.error(sentence, refused=version, problems=error.problems)
 
     def _hear(self, _channel: str, _payload: str) -> None:
         self._changed.set()

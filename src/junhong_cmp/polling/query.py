@@ -1,0 +1,50 @@
+"""What one task type asks of a carrier and what it does with the answer; the rest is the same for all."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import Protocol, TypeVar
+
+import asyncpg
+
+from junhong_cmp.cards.model import Card
+from junhong_cmp.cards.observations import Recorded
+from junhong_cmp.db.batching import MicroBatcher
+from junhong_cmp.db.pool import Conn, Pool
+from junhong_cmp.db.retrying import in_transaction
+from junhong_cmp.gateway.client import CardRef, GatewayAccount, GatewayClient
+from junhong_cmp.polling.tasks import TaskType
+
+A = TypeVar("A")
+W = TypeVar("W")
+
+
+class PollQuery(Protocol[A]):
+    """One kind of poll: a question to the carrier, and how its answer is kept."""
+
+    @property
+    def task_type(self) -> TaskType:
+        """The task type the query serves."""
+        ...
+
+    async def ask(self, gateway: GatewayClient, account: GatewayAccount, card: CardRef) -> A:
+        """Ask the carrier about one card; raises ``GatewayError``."""
+        ...
+
+    async def commit(self, card: Card, answer: A, observed_at: datetime) -> Recorded:
+        """Return when the answer is committed to PostgreSQL."""
+        ...
+
+
+def recording_batcher(
+    pool: Pool, record: Callable[[Conn, Sequence[W]], Awaitable[list[Recorded]]], name: str
+) -> MicroBatcher[W, Recorded]:
+    """Return a batcher that records observations, a batch a transaction."""
+
+    async def flush(writes: Sequence[W]) -> Sequence[Recorded]:
+        return await in_transaction(pool, lambda conn: record(conn, writes))
+
+    return MicroBatcher(flush, name=name)
+
+
+DATABASE_FAULTS: tuple[type[Exception], ...] = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
+"""What PostgreSQL being away, or refusing one row, looks like to a caller."""
