@@ -1,4 +1,4 @@
-"""Leases: tasks are taken, kept and, once their worker is gone, found again (rdb.go: Dequeue, ExtendLease)."""
+"""Leases: tasks are taken, kept and, once their worker is gone, found again (rdb.go: Dequeue)."""
 
 import hashlib
 import itertools

@@ -153,6 +153,11 @@ class ProcessKeys:
         return f"asynq:schedulers:{{{self.identity}}}"
 
     @staticmethod
+    def workers_of(server_key: str) -> str:
+        """Return the key of the workers that belong to the server shown under ``server_key``."""
+        return server_key.replace("asynq:servers:", "asynq:workers:", 1)
+
+    @staticmethod
     def history(entry_id: str) -> str:
         """ZSET encoded SchedulerEnqueueEvent → enqueued-at, unix seconds."""
         return f"asynq:scheduler_history:{entry_id}"

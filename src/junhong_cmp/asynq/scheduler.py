@@ -1,0 +1,115 @@
+"""The scheduler enqueues tasks by cron entries, each scheduled instant at most once over all schedulers.
+
+Asynq's own scheduler fires once a process and forgets everything at its end. Here the last instant fired
+for is stored in the same script as the task, so any number of schedulers may run, and runs missed while none
+did are dealt with by a policy.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, tzinfo
+from typing import Final
+
+import structlog
+from redis.exceptions import RedisError
+
+from junhong_cmp.asynq.connection import RedisClient
+from junhong_cmp.asynq.cron import CronSchedule
+from junhong_cmp.asynq.errors import InvalidTaskError
+from junhong_cmp.asynq.misfire import MisfirePolicy
+from junhong_cmp.asynq.scheduler_entry import CronEntry, ScheduledEntry
+from junhong_cmp.asynq.scheduler_view import SchedulerView
+
+__all__ = ["CronEntry", "MisfirePolicy", "Scheduler"]
+
+log = structlog.stdlib.get_logger(__name__)
+
+_BEAT_S: Final = 10.0
+_LONGEST_SLEEP_S: Final = 1.0
+"""The wall clock may jump under a sleeping scheduler."""
+_FIRST_BACKOFF_S: Final = 0.25
+_LONGEST_BACKOFF_S: Final = 5.0
+
+
+class Scheduler:
+    """A scheduler enqueues the task ``cron:<entry>:<scheduled unix seconds>`` at each instant of an entry.
+
+    ``clock`` gives unix seconds. Redis may be away at start and at any later time: nothing is lost, what was
+    due meanwhile is then treated as late.
+    """
+
+    def __init__(
+        self,
+        redis: RedisClient,
+        entries: Sequence[CronEntry],
+        *,
+        tz: tzinfo = UTC,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Check all entries.
+
+        Raises:
+            InvalidCronError: a spec is wrong.
+            InvalidTaskError: a task, its options or an id is wrong.
+
+        """
+        if len({entry.id for entry in entries}) != len(entries):
+            raise InvalidTaskError("定时任务的条目编号重复")
+        self._clock = clock
+        self._view = SchedulerView(redis)
+        self._entries = [
+            ScheduledEntry(redis, entry, CronSchedule(entry.spec, tz=tz), self._view) for entry in entries
+        ]
+        self._stopping = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._next_beat = 0.0
+
+    async def start(self) -> None:
+        """Begin to fire; does not wait for Redis."""
+        if self._task is not None:
+            raise RuntimeError("定时调度器已启动")
+        self._stopping.clear()
+        self._next_beat = 0.0
+        self._task = asyncio.create_task(self._run(), name="asynq-scheduler")
+
+    async def stop(self) -> None:
+        """End after the run being enqueued, if any; hides this scheduler's entries, keeps all else."""
+        if self._task is None:
+            return
+        self._stopping.set()
+        task, self._task = self._task, None
+        await task
+        try:
+            await self._view.clear()
+        except (RedisError, OSError) as error:
+            log.warning("定时调度器的登记未能清除，将自行过期", error=str(error))
+
+    async def _run(self) -> None:
+        backoff_s = _FIRST_BACKOFF_S
+        while not self._stopping.is_set():
+            try:
+                pause_s = await self._turn()
+                backoff_s = _FIRST_BACKOFF_S
+            except (RedisError, OSError) as error:
+                log.warning("定时调度暂时无法访问 Redis", error=str(error), retry_in_s=backoff_s)
+                pause_s = backoff_s * random.uniform(0.5, 1.0)
+                backoff_s = min(backoff_s * 2, _LONGEST_BACKOFF_S)
+            try:
+                await asyncio.wait_for(self._stopping.wait(), pause_s)
+            except TimeoutError:
+                continue
+
+    async def _turn(self) -> float:
+        """Fire what is due, show the entries when it is time to, and return how long to sleep."""
+        now = self._clock()
+        for entry in self._entries:
+            if self._stopping.is_set():
+                break
+            await entry.fire_due(now)
+        if time.monotonic() >= self._next_beat:
+            await self._view.show([entry.describe(now) for entry in self._entries], now)
+            self._next_beat = time.monotonic() + _BEAT_S
+        next_due = min((entry.next_due for entry in self._entries), default=now + _LONGEST_SLEEP_S)
+        return min(max(next_due - self._clock(), 0.0), _LONGEST_SLEEP_S)
