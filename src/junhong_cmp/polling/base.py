@@ -129,22 +129,26 @@ class PollingBase:
         try:
             answer = await self._ask(slot, query, prepared)
             recorded = await query.commit(prepared.card, answer, self.clock.now())
-        except AccountPausing as error:
-            return self._put_back(turn, await self._pauses.pause(prepared.account, error))
-        except GatewayNotConfigured as error:
-            self._rare.warning("网关未配置，轮询推迟", account=prepared.account.code, error=str(error))
-            return self._put_back(turn, self.settings.put_back)
-        except GatewayError as error:
-            return await self._failed(turn, prepared, error)
-        except Exception as error:  # one bad card must neither spin nor stop the others
-            if is_outage(error):
-                self._rare.warning("轮询结果未能写入数据库", error=type(error).__name__)
-                return self._put_back(turn, self.settings.put_back)
-            log.exception("轮询出错", task_type=str(turn.task_type), card_id=prepared.card.id)
-            return await self._failed(turn, prepared, error)
+        except Exception as error:  # noqa: BLE001 - told apart and recorded there; one bad card stops no other
+            return await self._ending_of(turn, prepared, error)
         if recorded.outcome is RecordOutcome.GONE:
             return REMOVED
         return self._next(turn, prepared, PollOutcome.DONE)
+
+    async def _ending_of(self, turn: Turn, prepared: Prepared, error: Exception) -> Ending:
+        if isinstance(error, AccountPausing):
+            return self._put_back(turn, await self._pauses.pause(prepared.account, error))
+        if isinstance(error, GatewayNotConfigured):
+            self._rare.warning("网关未配置，轮询推迟", account=prepared.account.code, error=str(error))
+            return self._put_back(turn, self.settings.put_back)
+        if is_outage(error):
+            self._rare.warning("轮询结果未能写入数据库", error=type(error).__name__)
+            return self._put_back(turn, self.settings.put_back)
+        if not isinstance(error, GatewayError):
+            log.error("轮询出错", task_type=str(turn.task_type), card_id=prepared.card.id, exc_info=error)
+        failures = await self._failures.record(turn.task_type, prepared.card, error, self.clock.now())
+        delay = backoff_delay(prepared.rule, failures, self.settings.max_backoff)
+        return self._next(turn, prepared, PollOutcome.FAILED, delay)
 
     async def _ask(self, slot: Slot, query: PollQuery[Any], prepared: Prepared) -> Any:
         card = prepared.card
@@ -164,11 +168,6 @@ class PollingBase:
             await self.concurrency.release(slot)
         except FAULTS as error:  # its lease runs out by itself; the answer in hand is worth keeping
             self._redis.failed(error)
-
-    async def _failed(self, turn: Turn, prepared: Prepared, error: Exception) -> Ending:
-        failures = await self._failures.record(turn.task_type, prepared.card, error, self.clock.now())
-        delay = backoff_delay(prepared.rule, failures, self.settings.max_backoff)
-        return self._next(turn, prepared, PollOutcome.FAILED, delay)
 
     def _next(
         self, turn: Turn, prepared: Prepared, outcome: PollOutcome, delay: timedelta = timedelta()

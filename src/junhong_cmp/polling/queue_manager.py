@@ -84,7 +84,20 @@ class PollingQueueManager:
         self, task_type: TaskType, account_id: int, cards: Sequence[tuple[int, int | str]]
     ) -> int:
         """Remove (card id, score) pairs, score "" for whatever it is; return how many were there."""
-        return await self._change(self._scripts.remove, {(task_type, account_id): cards})
+        return await self.remove_cards({(task_type, account_id): cards})
+
+    async def remove_cards(
+        self, cards: Mapping[tuple[TaskType, int], Sequence[tuple[int, int | str]]]
+    ) -> int:
+        """Remove (card id, score) pairs by task type and account; return how many were there."""
+        return await self._change(self._scripts.remove, cards)
+
+    async def remove_from(self, shard: ShardId, cards: Sequence[tuple[int, int | str]]) -> int:
+        """Remove (card id, score) pairs from a shard, be it their own or not."""
+        (flags,) = await self._scripts.remove({shard: cards})
+        if isinstance(flags, Exception):
+            raise flags
+        return sum(flags)
 
     async def poll_now(self, task_type: TaskType, account_id: int, card_ids: Sequence[int]) -> int:
         """Make waiting cards due now; return how many. One that may be claimed is left alone."""
@@ -137,6 +150,14 @@ class PollingQueueManager:
         )
         pairs = zip(flat[::2], flat[1::2], strict=True)
         return int(cursor), [(int(card), int(float(score))) for card, score in pairs if card.isdigit()]
+
+    async def mark_generation(self, now_ms: int) -> None:
+        """Note that a full initialisation is complete."""
+        await self._redis.execute_command("SET", keys.generation(), now_ms)
+
+    async def has_generation(self) -> bool:
+        """Tell whether a full initialisation has been completed since Redis last lost its data."""
+        return bool(await self._redis.execute_command("EXISTS", keys.generation()))
 
     async def seal(self, epoch: int, shards: Sequence[ShardId]) -> None:
         """Let the shards obey ``epoch`` from now on.

@@ -1,0 +1,70 @@
+"""What happens to the shards when cards are created, changed or deleted."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from junhong_cmp.cards.model import Card
+from junhong_cmp.polling.config_manager import PollingConfigManager
+from junhong_cmp.polling.eligibility import first_due_of
+from junhong_cmp.polling.queue_manager import PollingQueueManager
+from junhong_cmp.polling.settings import PollingSettings
+from junhong_cmp.polling.tasks import POLLING_TASK_TYPES, TaskType
+
+
+class PollingLifecycleService:
+    """A lifecycle service brings the shards in line with cards as they come, change and go.
+
+    Call it after the transaction has been committed. Each call may be repeated. One that fails
+    for a Redis fault may be left: the reconciler finds what is missing or stale.
+    """
+
+    def __init__(
+        self,
+        queue_manager: PollingQueueManager,
+        config_manager: PollingConfigManager,
+        *,
+        settings: PollingSettings | None = None,
+    ) -> None:
+        self._queue = queue_manager
+        self._config = config_manager
+        self._settings = settings if settings is not None else PollingSettings()
+
+    async def cards_created(self, cards: Sequence[Card]) -> int:
+        """Let new cards wait for their first poll; return how many places in shards that made."""
+        if not cards:
+            return 0
+        now_ms = await self._queue.now_ms()
+        waiting: defaultdict[tuple[TaskType, int], list[tuple[int, int]]] = defaultdict(list)
+        for card in cards:
+            for task_type in POLLING_TASK_TYPES:
+                rule = self._config.rule_for(card, task_type)
+                if rule is not None:
+                    due = first_due_of(card, task_type, rule, now_ms, self._settings)
+                    waiting[task_type, card.account_id].append((card.id, due))
+        return await self._queue.add(waiting)
+
+    async def cards_changed(self, changes: Sequence[tuple[Card, Card]]) -> None:
+        """Follow (before, after) pairs: polling switched, account moved, real name required or not.
+
+        A card whose polling begins is removed first: a poll under way that still saw the old card
+        then finds its claim gone and cannot take the card out again.
+        """
+        leaving: defaultdict[tuple[TaskType, int], list[tuple[int, int | str]]] = defaultdict(list)
+        coming: list[Card] = []
+        for before, after in changes:
+            for task_type in POLLING_TASK_TYPES:
+                was = self._config.rule_for(before, task_type) is not None
+                is_now = self._config.rule_for(after, task_type) is not None
+                if was != is_now or before.account_id != after.account_id:
+                    leaving[task_type, before.account_id].append((before.id, ""))
+            coming.append(after)
+        await self._queue.remove_cards(leaving)
+        await self.cards_created(coming)
+
+    async def cards_deleted(self, cards: Sequence[Card]) -> int:
+        """Take deleted cards out of every shard; return how many places they had."""
+        leaving: defaultdict[tuple[TaskType, int], list[tuple[int, int | str]]] = defaultdict(list)
+        for card in cards:
+            for task_type in POLLING_TASK_TYPES:
+                leaving[task_type, card.account_id].append((card.id, ""))
+        return await self._queue.remove_cards(leaving)

@@ -1,0 +1,32 @@
+"""How many cards of an account the leader may claim now."""
+
+from junhong_cmp.cards.model import CarrierAccount
+
+
+class AccountPacer:
+    """A pacer accumulates one token for each call an account's rate allows, up to one second's worth."""
+
+    def __init__(self, qps: float, now: float) -> None:
+        self._qps = qps
+        self._tokens = max(1.0, qps * 0.1)
+        self._at = now
+
+    def allowance(self, account: CarrierAccount, now: float, in_flight: int) -> int:
+        """Return how many cards may be claimed, by rate and by what is in flight already.
+
+        Twice the concurrency may be on its way: that many keep the consumers supplied, while a
+        slow carrier's cards cannot fill the task queue before everybody else's.
+        """
+        self._qps = account.qps
+        self._tokens = min(self._tokens + (now - self._at) * self._qps, max(1.0, self._qps))
+        self._at = now
+        room = account.concurrency * 2 - in_flight if in_flight < account.concurrency else 0
+        return max(0, min(int(self._tokens), room))
+
+    def spend(self, cards: int) -> None:
+        """Take the tokens of claimed cards."""
+        self._tokens -= cards
+
+    def seconds_to_next(self) -> float:
+        """Return how long it takes until a token is there."""
+        return max(0.0, (1 - self._tokens) / self._qps)
