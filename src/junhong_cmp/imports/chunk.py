@@ -77,6 +77,7 @@ class _Judge:
     def decide(self, outcome: Outcome) -> RowResult:
         if isinstance(outcome, RowResult):
             return outcome
+        # Missing only if the card was deleted between the two statements: the whole chunk is tried again.
         card = self._known[outcome.value]
         if card.account_id != self._account_id:
             return _refuse(outcome, RowStatus.REJECTED, RowProblem.OTHER_ACCOUNT, "属于其他账号")

@@ -2,7 +2,8 @@
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from datetime import timedelta
 from pathlib import Path
 from typing import Final, Protocol
@@ -43,7 +44,7 @@ class Importer:
     """An importer carries one import from where the last run of it ended to its end.
 
     It reads the file twice: once to see that it is whole and in which encoding, once for the rows.
-    Decoding and row rules run in a thread, piece by piece (docs/adr/0003-csv-parsing-in-a-thread.md).
+    Decoding and row rules run in a thread, piece by piece (docs/adr: CSV parsing in a thread).
     New cards are announced after the commit of their chunk; a run that resumes announces those of the
     last committed chunk again, because the run before may have died in between.
     """
@@ -73,17 +74,19 @@ class Importer:
         encoding = await self._inspect(task, draining)
         if task.next_line > 0:
             await self._announce_latest(task)
-        async for chunk in self._chunks(task, account, encoding):
-            self._stop_if_draining(draining, chunk.first_line)
-            await self._write(task, chunk)
+        async with aclosing(self._chunks(task, account, encoding)) as chunks:
+            async for chunk in chunks:
+                self._stop_if_draining(draining, chunk.first_line)
+                await self._write(task, chunk)
         self._stop_if_draining(draining, None)
         await self._finish(task)
 
     async def _inspect(self, task: ImportTask, draining: asyncio.Event) -> str:
         inspector = FileInspector()
-        async for piece in self._storage.stream(task.file_key):
-            await asyncio.to_thread(inspector.feed, piece)
-            self._stop_if_draining(draining, task.next_line)
+        async with aclosing(self._storage.stream(task.file_key)) as pieces:
+            async for piece in pieces:
+                await asyncio.to_thread(inspector.feed, piece)
+                self._stop_if_draining(draining, task.next_line)
         facts = inspector.finish()
         if facts.sha256 != task.file_sha256:
             raise FileRefusedError("文件已损坏：内容与提交时的 SHA-256 不符")
@@ -96,17 +99,20 @@ class Importer:
         if cards:
             await self._announcer.cards_created(list(cards.values()))
 
-    async def _chunks(self, task: ImportTask, account: CarrierAccount, encoding: str) -> AsyncIterator[Chunk]:
+    async def _chunks(
+        self, task: ImportTask, account: CarrierAccount, encoding: str
+    ) -> AsyncGenerator[Chunk, None]:
         cutter = _ChunkCutter(task.next_line, self._chunk_rows)
-        async for rows, outcomes in self._judged_rows(task, account, encoding):
-            for chunk in cutter.add(rows, outcomes):
-                yield chunk
+        async with aclosing(self._judged_rows(task, account, encoding)) as judged:
+            async for rows, outcomes in judged:
+                for chunk in cutter.add(rows, outcomes):
+                    yield chunk
         if (last := cutter.rest()) is not None:
             yield last
 
     async def _judged_rows(
         self, task: ImportTask, account: CarrierAccount, encoding: str
-    ) -> AsyncIterator[tuple[list[SheetRow], list[Outcome]]]:
+    ) -> AsyncGenerator[tuple[list[SheetRow], list[Outcome]], None]:
         reader = CardFileReader(encoding)
 
         def judge(piece: bytes | None) -> tuple[list[SheetRow], list[Outcome]]:
@@ -114,8 +120,9 @@ class Importer:
             fresh = [row for row in rows if row.line >= task.next_line]
             return fresh, [check_row(row, account) for row in fresh]
 
-        async for piece in self._storage.stream(task.file_key):
-            yield await asyncio.to_thread(judge, piece)
+        async with aclosing(self._storage.stream(task.file_key)) as pieces:
+            async for piece in pieces:
+                yield await asyncio.to_thread(judge, piece)
         yield await asyncio.to_thread(judge, None)
 
     async def _write(self, task: ImportTask, chunk: Chunk) -> None:

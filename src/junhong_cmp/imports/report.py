@@ -2,13 +2,15 @@
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
+from contextlib import aclosing
 from pathlib import Path
 from typing import Final
 
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.imports.model import RowResult, RowStatus
 from junhong_cmp.imports.row_store import stream_rows
+from junhong_cmp.storage.errors import StorageUnavailableError
 
 _HEADER: Final = ("行号", "结果", "ICCID", "原因", "提醒")
 _STATUS_NAMES: Final = {
@@ -36,13 +38,21 @@ def format_row(row: RowResult) -> str:
 
 
 async def write_report(pool: Pool, import_id: int, path: Path) -> None:
-    """Write the result file of an import: UTF-8 with byte order mark, a page of rows in memory at a time."""
-    header = ",".join(map(as_cell, _HEADER)) + "\r\n"
-    await asyncio.to_thread(path.write_text, header, encoding="utf-8-sig", newline="")
-    async for rows in stream_rows(pool, import_id):
-        await asyncio.to_thread(_append, path, rows)
+    """Write the result file of an import: UTF-8 with byte order mark, a page of rows in memory at a time.
+
+    Raises:
+        StorageUnavailableError: the disk can't take it.
+
+    """
+    await asyncio.to_thread(_append, path, [",".join(map(as_cell, _HEADER)) + "\r\n"], encoding="utf-8-sig")
+    async with aclosing(stream_rows(pool, import_id)) as pages:
+        async for rows in pages:
+            await asyncio.to_thread(_append, path, map(format_row, rows))
 
 
-def _append(path: Path, rows: Sequence[RowResult]) -> None:
-    with path.open("a", encoding="utf-8", newline="") as out:
-        out.writelines(map(format_row, rows))
+def _append(path: Path, lines: Iterable[str], encoding: str = "utf-8") -> None:
+    try:
+        with path.open("a", encoding=encoding, newline="") as out:
+            out.writelines(lines)
+    except OSError as error:
+        raise StorageUnavailableError(f"结果文件无法写入：{error.strerror}") from error

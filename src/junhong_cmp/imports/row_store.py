@@ -1,6 +1,6 @@
 """Outcomes of rows in PostgreSQL; the caller owns the transaction."""
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from typing import Final
 
 from junhong_cmp.db.pool import Conn, Pool
@@ -58,7 +58,9 @@ async def list_latest_imported(conn: Conn | Pool, import_id: int, limit: int) ->
     return [row["card_id"] for row in await conn.fetch(_LATEST, import_id, limit)]
 
 
-async def stream_rows(pool: Pool, import_id: int, *, page: int = 2000) -> AsyncIterator[list[RowResult]]:
+async def stream_rows(
+    pool: Pool, import_id: int, *, page: int = 2000
+) -> AsyncGenerator[list[RowResult], None]:
     """Yield the outcomes in the order of the file, a page at a time."""
     after = 0
     while rows := await pool.fetch(_PAGE, import_id, after, page):

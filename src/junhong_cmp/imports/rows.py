@@ -58,8 +58,8 @@ def check_row(row: SheetRow, account: CarrierAccount) -> Candidate | RowResult:
         iccid=iccid.value,
         msisdn=_number(row, Field.MSISDN, _MSISDN, warnings),
         imsi=_number(row, Field.IMSI, _IMSI, warnings),
-        batch_no=_text(row, Field.BATCH, warnings),
         plan=_text(row, Field.PLAN, warnings),
+        batch_no=_text(row, Field.BATCH, warnings),
     )
     return Candidate(row.line, iccid.value, card, tuple(warnings))
 

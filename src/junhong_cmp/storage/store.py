@@ -1,7 +1,7 @@
 """The storage client: put, get, stream, look for and delete objects by key."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable
 from datetime import timedelta
 from pathlib import Path
 from typing import Final, TypeVar
@@ -58,7 +58,7 @@ class Storage:
         result = await _translated(obstore.get_async(self._store, key))
         return bytes(await _translated(result.bytes_async()))
 
-    async def stream(self, key: str, *, chunk_bytes: int = STREAM_CHUNK_BYTES) -> AsyncIterator[bytes]:
+    async def stream(self, key: str, *, chunk_bytes: int = STREAM_CHUNK_BYTES) -> AsyncGenerator[bytes, None]:
         """Yield the object in pieces of about ``chunk_bytes``, never more than a few in memory."""
         await self._checked(key)
         result = await _translated(obstore.get_async(self._store, key))

@@ -1,0 +1,38 @@
+import asyncpg
+from redis.asyncio import Redis
+from structlog.testing import capture_logs
+from tests.imports.card_files import Announcements, PutFile, card_file, delivery
+
+from junhong_cmp.asynq.client import Client
+from junhong_cmp.imports.handler import CardImportHandler
+from junhong_cmp.imports.redrive import ImportRedriveHandler
+from junhong_cmp.storage.store import Storage
+
+
+async def test_imports_missing_from_the_queue_are_put_back_once(
+    pool: asyncpg.Pool, redis: Redis, put_file: PutFile
+) -> None:
+    first, second = await put_file(card_file([1])), await put_file(card_file([2]))
+    redrive = ImportRedriveHandler(pool, Client(redis))
+    with capture_logs() as logs:
+        assert await redrive.redrive() == [first.id, second.id]
+        assert await redrive.redrive() == []
+    assert [entry["event"] for entry in logs] == ["导入任务不在队列中，已重新入队"]
+    assert await redis.llen("asynq:{import}:pending") == 2
+
+
+async def test_a_flushed_redis_loses_no_import(pool: asyncpg.Pool, redis: Redis, put_file: PutFile) -> None:
+    task = await put_file(card_file([1]))
+    handler = ImportRedriveHandler(pool, Client(redis))
+    await handler.process_task(delivery(task.id))
+    await redis.flushall()
+    await handler.process_task(delivery(task.id))
+    assert await redis.llen("asynq:{import}:pending") == 1
+
+
+async def test_finished_imports_stay_out_of_the_queue(
+    pool: asyncpg.Pool, redis: Redis, put_file: PutFile, storage: Storage, announcements: Announcements
+) -> None:
+    task = await put_file(card_file([1]))
+    await CardImportHandler(pool, storage, announcements).process_task(delivery(task.id))
+    assert await ImportRedriveHandler(pool, Client(redis)).redrive() == []

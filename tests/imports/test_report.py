@@ -1,0 +1,54 @@
+import csv
+import io
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from junhong_cmp.imports.model import RowResult, RowStatus
+from junhong_cmp.imports.report import as_cell, format_row
+from junhong_cmp.imports.rows import show
+
+
+def cells_of(line: str) -> list[str]:
+    (cells,) = csv.reader(io.StringIO(line, newline=""))
+    return cells
+
+
+@pytest.mark.parametrize(
+    "first", ["=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠", " =", "\u3000＝", "\0"]
+)
+def test_formulas_are_defused(first: str) -> None:
+    assert as_cell(f"{first}1+1") == f'"\'{first}1+1"'
+
+
+@pytest.mark.parametrize("text", ["89860400000000000001", "8.98605E+19", "1e5", "12,000", "007", " 12 "])
+def test_numbers_stay_text(text: str) -> None:
+    assert as_cell(text) == f'"\'{text}"'
+
+
+@pytest.mark.parametrize("text", ["", "合计", "898604B7192270274525", 'a"b'])
+def test_other_text_is_only_quoted(text: str) -> None:
+    assert cells_of(as_cell(text)) == [text]
+
+
+def test_a_row_reads_as_an_operator_expects() -> None:
+    row = RowResult(
+        line_no=5,
+        status=RowStatus.REJECTED,
+        value="8.98605E+19",
+        reason="ICCID 是科学计数法",
+        warnings=("甲", "乙"),
+    )
+    assert format_row(row) == '5,"已拒绝","\'8.98605E+19","ICCID 是科学计数法","甲；乙"\r\n'
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_any_value_comes_back_and_no_cell_starts_a_formula(value: str, reason: str) -> None:
+    row = RowResult(line_no=1, status=RowStatus.SKIPPED, value=show(value), reason=reason)
+    number, status, shown, why, _ = cells_of(format_row(row))
+    assert (number, status) == ("1", "已跳过")
+    assert shown.removeprefix("'") == show(value).removeprefix("'")
+    for cell in (shown, why):
+        assert re.match(r"\s*[=+\-@＝＋－＠]", cell) is None

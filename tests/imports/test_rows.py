@@ -1,0 +1,156 @@
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.imports.card_files import iccid
+
+from junhong_cmp.cards.carrier import Carrier
+from junhong_cmp.cards.model import CarrierAccount
+from junhong_cmp.imports.header import Field
+from junhong_cmp.imports.model import RowResult, RowStatus
+from junhong_cmp.imports.reader import SheetRow
+from junhong_cmp.imports.rows import Candidate, check_row, show
+
+GOOD = iccid(1)
+
+
+def account(carrier: Carrier = Carrier.CMCC) -> CarrierAccount:
+    return CarrierAccount(
+        id=1,
+        code="acc",
+        name="一号通道",
+        carrier=carrier,
+        driver="generic",
+        base_url=None,
+        credential_ref=None,
+        tz="Asia/Shanghai",
+        billing_day=1,
+        usage_unit="KB",
+        usage_lag=timedelta(0),
+        qps=1.0,
+        concurrency=1,
+        daily_quota=None,
+        per_card_min_gap=timedelta(0),
+        batch_size=1,
+        polling_enabled=True,
+        paused_until=None,
+        pause_reason=None,
+    )
+
+
+def check(
+    fields: dict[Field, str], *, carrier: Carrier = Carrier.CMCC, surplus: bool = False
+) -> Candidate | RowResult:
+    return check_row(SheetRow(7, 7, fields, surplus), account(carrier))
+
+
+def accepted(**cells: str) -> Candidate:
+    outcome = check({Field.ICCID: GOOD} | {Field[name.upper()]: value for name, value in cells.items()})
+    assert isinstance(outcome, Candidate)
+    return outcome
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        GOOD,
+        f" {GOOD}\t",
+        f"'{GOOD}",
+        f'="{GOOD}"',
+        f"\u200b{GOOD}\u00a0",
+        "".join(chr(ord(c) + 0xFEE0) for c in GOOD),
+    ],
+)
+def test_one_card_however_it_is_written(raw: str) -> None:
+    outcome = check({Field.ICCID: raw})
+    assert isinstance(outcome, Candidate)
+    assert (outcome.line_no, outcome.card.iccid, outcome.warnings) == (7, GOOD, ())
+
+
+@pytest.mark.parametrize(
+    ("raw", "code"),
+    [
+        ("", "iccid_empty"),
+        ("8.98605E+19", "iccid_scientific"),
+        ("89860400000000000001.0", "iccid_decimal"),
+        ("8986040000", "iccid_length"),
+        (GOOD + "\0", "iccid_alphabet"),
+        ("合计", "iccid_alphabet"),
+        ("=cmd|' /C calc'!A0", "iccid_alphabet"),
+        ("9" * 2000, "cell_too_long"),
+    ],
+)
+def test_what_is_no_iccid_is_rejected_with_its_line(raw: str, code: str) -> None:
+    outcome = check({Field.ICCID: raw})
+    assert isinstance(outcome, RowResult)
+    assert (outcome.line_no, outcome.status, outcome.reason_code) == (7, RowStatus.REJECTED, code)
+    assert outcome.reason
+
+
+def test_faulty_and_short_rows_are_rejected() -> None:
+    faulty = check_row(SheetRow(3, 3, {}, fault="引号未闭合", excerpt='"开\x07'), account())
+    assert isinstance(faulty, RowResult)
+    assert (faulty.value, faulty.reason_code, faulty.reason) == (
+        '"开\\u0007',
+        "row_unreadable",
+        "无法解析：引号未闭合",
+    )
+    short = check({Field.PLAN: "x"})
+    assert isinstance(short, RowResult)
+    assert short.reason_code == "iccid_missing"
+
+
+def test_the_other_cells_are_taken_over() -> None:
+    card = accepted(
+        msisdn="+8614400000001", imsi="460001234567890", plan="  月包 30M\n", batch="B\x0012"
+    ).card
+    assert (card.msisdn, card.imsi, card.plan, card.batch_no) == (
+        "8614400000001",
+        "460001234567890",
+        "月包 30M",
+        "B 12",
+    )
+    empty = accepted(msisdn=" ", imsi="", plan="\u3000", batch="").card
+    assert (empty.msisdn, empty.imsi, empty.plan, empty.batch_no) == (None, None, None, None)
+
+
+def test_a_bad_side_cell_is_dropped_with_a_warning_and_never_costs_the_card() -> None:
+    outcome = accepted(msisdn="1.06E+12", imsi="abc", plan="x" * 300, batch="y" * 300)
+    assert outcome.warnings == (
+        "接入号无效，未采用",
+        "IMSI无效，未采用",
+        "套餐过长，未采用",
+        "批次过长，未采用",
+    )
+    assert outcome.card.msisdn is None
+
+
+@pytest.mark.parametrize("named", ["中国移动", "移动", "cmcc", "未知", ""])
+def test_a_fitting_or_unknown_carrier_says_nothing(named: str) -> None:
+    assert accepted(carrier=named).warnings == ()
+
+
+def test_contradictions_with_the_account_are_warned_about() -> None:
+    assert accepted(carrier="联通").warnings == ("运营商列为中国联通，与账户的中国移动不符",)
+    assert accepted(account="二号通道").warnings == ("通道列与导入的账户不符",)
+    assert accepted(account=" ACC ").warnings == ()
+    assert accepted(account="一号通道").warnings == ()
+    outcome = check({Field.ICCID: GOOD, Field.CARRIER: "联通"}, carrier=Carrier.CUCC, surplus=True)
+    assert isinstance(outcome, Candidate)
+    assert outcome.warnings == ("号段 898604 通常属于中国移动", "该行列数多于表头，可能有错位")
+
+
+@given(st.text(max_size=200))
+def test_what_is_shown_is_short_on_one_line_and_storable(raw: str) -> None:
+    shown = show(raw)
+    assert shown.isprintable()
+    assert len(shown) <= 64 * 10
+    assert "\0" not in shown
+    shown.encode()
+
+
+@given(st.dictionaries(st.sampled_from(Field), st.text(max_size=40)))
+def test_any_cells_give_an_outcome(fields: dict[Field, str]) -> None:
+    outcome = check(fields)
+    assert outcome.line_no == 7

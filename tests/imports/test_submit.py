@@ -1,0 +1,122 @@
+from pathlib import Path
+
+import asyncpg
+import pytest
+from redis.asyncio import Redis
+from tests.imports.card_files import Announcements, card_file, delivery
+
+from junhong_cmp.asynq.client import Client
+from junhong_cmp.asynq.errors import SkipRetry, TaskIdConflictError
+from junhong_cmp.cards.model import CarrierAccount
+from junhong_cmp.imports.errors import AccountUnknownError, FileRefusedError
+from junhong_cmp.imports.handler import CardImportHandler
+from junhong_cmp.imports.model import ImportStatus, ImportTask
+from junhong_cmp.imports.store import find_import
+from junhong_cmp.imports.submit import submit_import
+from junhong_cmp.imports.tasks import message_for
+from junhong_cmp.storage.store import Storage
+
+
+class Desk:
+    """Hands files in for the account under test."""
+
+    def __init__(self, pool: asyncpg.Pool, storage: Storage, redis: Redis) -> None:
+        self.pool, self.storage, self.client = pool, storage, Client(redis)
+
+    async def hand_in(self, path: Path, *, account_code: str = "acc") -> ImportTask:
+        return await submit_import(self.pool, self.storage, self.client, account_code=account_code, path=path)
+
+    async def is_enqueued(self, task: ImportTask) -> bool:
+        try:
+            await self.client.enqueue(*message_for(task.id))
+        except TaskIdConflictError:
+            return True
+        return False
+
+
+@pytest.fixture
+def desk(pool: asyncpg.Pool, storage: Storage, redis: Redis, account: CarrierAccount) -> Desk:
+    return Desk(pool, storage, redis)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "一月\u202e发卡.csv"
+    path.write_bytes(card_file(range(3)))
+    return path
+
+
+async def test_a_file_is_stored_recorded_and_enqueued(desk: Desk, file: Path) -> None:
+    task = await desk.hand_in(file)
+    assert (task.status, task.file_name) == (ImportStatus.PENDING, "一月_发卡.csv")
+    assert task.file_bytes == file.stat().st_size
+    assert await desk.storage.get(task.file_key) == file.read_bytes()
+    assert await desk.is_enqueued(task)
+
+
+async def test_the_same_file_for_the_same_account_is_one_import(
+    desk: Desk, file: Path, announcements: Announcements
+) -> None:
+    first = await desk.hand_in(file)
+    assert await desk.hand_in(file) == first
+    await CardImportHandler(desk.pool, desk.storage, announcements).process_task(delivery(first.id))
+    again = await desk.hand_in(file)
+    assert (again.id, again.status) == (first.id, ImportStatus.DONE)
+
+
+async def test_the_same_file_for_another_account_is_another_import(
+    desk: Desk, file: Path, other_account: CarrierAccount
+) -> None:
+    first, second = await desk.hand_in(file), await desk.hand_in(file, account_code="other")
+    assert first.id != second.id
+    assert second.account_id == other_account.id
+
+
+async def test_a_failed_import_is_replaced_when_its_file_comes_again(
+    desk: Desk, file: Path, announcements: Announcements
+) -> None:
+    first = await desk.hand_in(file)
+    await desk.storage.delete(first.file_key)
+    handler = CardImportHandler(desk.pool, desk.storage, announcements)
+    with pytest.raises(SkipRetry):
+        await handler.process_task(delivery(first.id))
+    second = await desk.hand_in(file)
+    assert (second.status, await find_import(desk.pool, first.id)) == (ImportStatus.PENDING, None)
+    assert await desk.is_enqueued(second)
+    await handler.process_task(delivery(second.id))
+    done = await find_import(desk.pool, second.id)
+    assert done is not None
+    assert done.imported == 3
+
+
+async def test_an_unknown_account_is_named_and_nothing_is_kept(desk: Desk, file: Path) -> None:
+    with pytest.raises(AccountUnknownError, match="账号不存在：nope"):
+        await desk.hand_in(file, account_code="nope")
+    assert await desk.pool.fetchval("SELECT count(*) FROM import_task") == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        ("cards.xlsx", b"PK\x03\x04...", "暂不支持 Excel（.xlsx）"),
+        ("cards.zip", b"PK\x03\x04...", "压缩文件"),
+        ("cards.xls", b"\xd0\xcf\x11\xe0...", "暂不支持 Excel（.xls）"),
+        ("empty.csv", b"", "文件为空"),
+        ("broken.csv", b"ICCID\n\xff\xff", "无法识别文件编码"),
+        ("missing.csv", None, "文件无法读取"),
+    ],
+)
+async def test_a_file_that_cannot_be_imported_is_refused_at_the_desk(
+    desk: Desk, tmp_path: Path, name: str, data: bytes | None, reason: str
+) -> None:
+    path = tmp_path / name
+    if data is not None:
+        path.write_bytes(data)
+    with pytest.raises(FileRefusedError, match=reason):
+        await desk.hand_in(path)
+    assert await desk.pool.fetchval("SELECT count(*) FROM import_task") == 0
+
+
+async def test_a_folder_is_refused(desk: Desk, tmp_path: Path) -> None:
+    with pytest.raises(FileRefusedError, match="文件无法读取"):
+        await desk.hand_in(tmp_path)
