@@ -56,11 +56,8 @@ async def test_a_clean_file_becomes_cards_and_announcements(
     assert sorted(announcements.card_ids) == await card_ids(pool)
     assert announcements.calls == 4
     row = await pool.fetchrow("SELECT * FROM iot_card WHERE iccid = $1", iccid(3))
-    assert (row["msisdn"], row["account_id"], row["polling_enabled"]) == (
-        "1064000000003",
-        task.account_id,
-        True,
-    )
+    assert row is not None
+    assert (row["msisdn"], row["account_id"], row["polling_enabled"]) == ("1064000000003", account.id, True)
     assert [entry["event"] for entry in logs] == ["开始导入", "导入完成"]
 
 

@@ -67,7 +67,7 @@ class CardImportHandler:
             raise PutBack(_OUTAGE_DELAY, str(error)) from error
         except Exception as error:  # told apart here, raised again in every case
             if is_outage(error):
-                raise PutBack(_OUTAGE_DELAY, f"数据库暂不可用：{type(error).__name__}") from error
+                raise PutBack(_OUTAGE_DELAY, f"依赖的服务暂不可用：{type(error).__name__}") from error
             if task.retried >= task.max_retry:
                 await self._fail(import_id, f"多次重试后仍失败：{type(error).__name__}")
             raise
