@@ -66,7 +66,7 @@ class PollingInitializer:
     async def start(self) -> None:
         """Begin to initialise in the background."""
         self._initialised.clear()
-        self._running = asyncio.create_task(self._run(), name=self.name)
+        self._running = asyncio.create_task(self._run(), name="polling:initializer")
 
     async def stop(self) -> None:
         """Stop at once; a later start takes up what is missing."""

@@ -49,7 +49,7 @@ class ShardSeeder:
         self._settings = settings
 
     async def seed(self, cards: Sequence[Card], *, hasten: bool = False) -> SeedReport:
-        """Add what is missing; with ``hasten`` also bring forward cards that wait longer than their rule says.
+        """Add what is missing; with ``hasten`` also bring forward what waits longer than its rule says.
 
         The latter spreads a shortened interval over its phases within one period.
         """

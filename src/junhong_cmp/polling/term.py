@@ -1,0 +1,54 @@
+"""A leader's term over the shards: its epoch, and which shards obey it."""
+
+from collections.abc import Collection
+
+import structlog
+
+from junhong_cmp.asynq.connection import RedisClient
+from junhong_cmp.leadership.epoch import FencingEpoch
+from junhong_cmp.polling.queue_manager import PollingQueueManager
+
+log = structlog.stdlib.get_logger(__name__)
+
+
+class PollingTerm:
+    """A term opens with a new epoch and seals every shard with it before the first claim from there."""
+
+    def __init__(self, redis: RedisClient, queue_manager: PollingQueueManager) -> None:
+        self._redis = redis
+        self._queue = queue_manager
+        self._epochs = FencingEpoch()
+        self._epoch = 0
+        self._covered: set[int] = set()
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the term; 0 before it is open."""
+        return self._epoch
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the term has an epoch."""
+        return self._epoch > 0
+
+    async def open(self) -> None:
+        """Take a new epoch; no shard obeys it yet."""
+        self._epoch = await self._epochs.next(self._redis)
+        log.info("轮询调度任期开始", epoch=self._epoch)
+
+    def close(self) -> None:
+        """Give the epoch up; the term can be opened anew."""
+        self._epoch = 0
+        self._covered.clear()
+
+    async def cover(self, account_ids: Collection[int]) -> None:
+        """Seal the shards of the accounts that are not sealed yet.
+
+        Raises:
+            FencedError: a later term has sealed one of them.
+
+        """
+        new = [account_id for account_id in account_ids if account_id not in self._covered]
+        if new:
+            await self._queue.seal(self._epoch, self._queue.shards(new))
+            self._covered.update(new)
