@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from junhong_cmp.asynq.outages import is_outage
 from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.clock import Clock, SystemClock
 from junhong_cmp.polling.backlog import BacklogGate
@@ -11,9 +12,12 @@ from junhong_cmp.polling.concurrency import AccountConcurrency
 from junhong_cmp.polling.config_manager import PollingConfigManager
 from junhong_cmp.polling.dispatcher import PollDispatcher
 from junhong_cmp.polling.due import milliseconds
+from junhong_cmp.polling.errors import FencedError
+from junhong_cmp.polling.keys import shard_tag
 from junhong_cmp.polling.pacer import AccountPacer
 from junhong_cmp.polling.planner import ShardPlanner
 from junhong_cmp.polling.queue_manager import PollingQueueManager
+from junhong_cmp.polling.rare_log import RareLog
 from junhong_cmp.polling.settings import PollingSettings
 from junhong_cmp.polling.shard_scripts import ClaimBatch
 from junhong_cmp.polling.shards import ShardId
@@ -23,7 +27,7 @@ from junhong_cmp.polling.term import PollingTerm
 
 @dataclass(slots=True, kw_only=True)
 class ClaimRound:
-    """A claim round claims what is due and allowed, hands it to the task queue, and says when to come again."""
+    """A claim round claims what is due and allowed, hands it over, and says when to come again."""
 
     queue_manager: PollingQueueManager
     config_manager: PollingConfigManager
@@ -37,6 +41,7 @@ class ClaimRound:
     _planner: ShardPlanner = field(init=False)
     _pacers: dict[int, AccountPacer] = field(init=False, default_factory=dict)
     _turn: int = field(init=False, default=0)
+    _rare: RareLog = field(init=False, default_factory=RareLog)
 
     def __post_init__(self) -> None:
         """Begin without knowledge of the shards: the first round asks all of them."""
@@ -60,7 +65,7 @@ class ClaimRound:
             return self.settings.idle_tick.total_seconds() / 4
         in_flight = await self.concurrency.in_flight([account.id for account in accounts])
         limits = self._plan(accounts, in_flight, room, now_ms)
-        refused = await self._claim(limits)
+        refused = await self._claim(limits, now_ms)
         await self.dispatcher.flush(now_ms)
         if refused is not None:
             raise refused
@@ -89,7 +94,7 @@ class ClaimRound:
             limits |= planned
         return limits
 
-    async def _claim(self, limits: Mapping[ShardId, int]) -> Exception | None:
+    async def _claim(self, limits: Mapping[ShardId, int], now_ms: int) -> Exception | None:
         """Claim by plan; return the first refusal, after all that was claimed has been taken over."""
         refused: Exception | None = None
         batches = await self.queue_manager.claim_many(
@@ -98,8 +103,11 @@ class ClaimRound:
         for shard, batch in zip(limits, batches, strict=True):
             if isinstance(batch, ClaimBatch):
                 self._take(shard, batch)
-            elif refused is None:
-                refused = batch
+            elif isinstance(batch, FencedError) or is_outage(batch):
+                refused = refused if refused is not None else batch
+            else:  # e.g. a foreign value under the shard's key: the other shards go on
+                self._planner.learn(shard, None, now_ms)
+                self._rare.warning("分片无法认领", shard=shard_tag(shard), error=str(batch))
         return refused
 
     def _take(self, shard: ShardId, batch: ClaimBatch) -> None:
