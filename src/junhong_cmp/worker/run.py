@@ -15,6 +15,7 @@ from junhong_cmp.errors import ConfigError, CriticalLoopError, ExitCode, Junhong
 from junhong_cmp.lifecycle import ModuleGroup
 from junhong_cmp.worker.bootstrap import BootstrapWorker
 from junhong_cmp.worker.exit_guard import ExitGuard
+from junhong_cmp.worker.loop_watch import LoopWatch
 from junhong_cmp.worker.modules import WorkerModules
 from junhong_cmp.worker.report import StartReport
 
@@ -24,6 +25,9 @@ START_ABORT_LIMIT: Final = timedelta(seconds=1.6)
 """How long a start that was told to stop may take to undo itself."""
 STOP_MARGIN: Final = timedelta(seconds=2)
 """How much longer than the grace period a whole stop may take."""
+
+SHARED_LOOPS: Final = ("polling:config", "polling:stats")
+"""Names of the background tasks that every role runs besides its modules."""
 
 
 class StopSource(Protocol):
@@ -75,6 +79,7 @@ class WorkerRun:
         self._modules: WorkerModules | None = None
         self._group = ModuleGroup(())
         self._stop = asyncio.Event()
+        self._shared_loops = [LoopWatch(name, self._fail) for name in SHARED_LOOPS]
         self._failure: CriticalLoopError | None = None
         self._ready = False
 
@@ -112,6 +117,8 @@ class WorkerRun:
 
     async def _start(self) -> None:
         services = await self._bootstrap.open()
+        for watch in self._shared_loops:
+            watch.begin()
         self._modules = WorkerModules(services, self._settings, on_failure=self._fail)
         self._group = ModuleGroup(self._modules.enabled())
         await self._group.start()
@@ -149,6 +156,8 @@ class WorkerRun:
     async def _close(self) -> bool:
         began = self._clock.monotonic()
         stopped_well = True
+        for watch in self._shared_loops:
+            watch.end()
         try:
             await self._group.stop()
         except* Exception:  # noqa: BLE001 - each was logged with its module; closing must go on

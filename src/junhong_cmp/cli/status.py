@@ -1,0 +1,70 @@
+"""``junhong status``: what the fleet is doing now."""
+
+import asyncio
+from datetime import timedelta
+
+import asyncpg
+import orjson
+import typer
+from redis.exceptions import RedisError
+
+from junhong_cmp import config
+from junhong_cmp.asynq.connection import open_redis
+from junhong_cmp.cli.options import AsJson, ConfigFile, PostgresDsn, RedisUrl
+from junhong_cmp.cli.status_report import Status, StatusReader
+from junhong_cmp.db.pool import open_pool
+from junhong_cmp.db.schema import check_schema
+from junhong_cmp.errors import DependencyUnavailableError
+
+READ_LIMIT = timedelta(seconds=15)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command("status", help="显示实例、队列、分片、最近一分钟的轮询与导入任务")(show_status)
+
+
+def show_status(
+    config_file: ConfigFile = None,
+    redis_url: RedisUrl = None,
+    postgres_dsn: PostgresDsn = None,
+    as_json: AsJson = False,
+) -> None:
+    """Read the state once and print it."""
+    flags = {"config": config_file, "redis.url": redis_url, "postgres.dsn": postgres_dsn}
+    status = asyncio.run(_read(config.load(flags=flags)))
+    if as_json:
+        typer.echo(orjson.dumps(status.as_json(), option=orjson.OPT_INDENT_2).decode())
+        return
+    from junhong_cmp.cli.status_tables import print_status  # noqa: PLC0415 - JSON needs no tables
+
+    print_status(status)
+
+
+async def _read(settings: config.Settings) -> Status:
+    try:
+        async with asyncio.timeout(READ_LIMIT.total_seconds()):
+            return await _collect(settings)
+    except (OSError, TimeoutError, RedisError) as error:
+        raise DependencyUnavailableError(
+            f"无法读取状态（{type(error).__name__}），请检查 JUNHONG_REDIS_URL 与 JUNHONG_POSTGRES_DSN"
+        ) from error
+    except (asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        raise DependencyUnavailableError(
+            f"无法从 PostgreSQL 读取状态（{type(error).__name__}），请检查 JUNHONG_POSTGRES_DSN 与库的权限"
+        ) from error
+
+
+async def _collect(settings: config.Settings) -> Status:
+    redis = open_redis(settings.redis.url.get_secret_value(), pool_size=4)
+    try:
+        async with await open_pool(settings.postgres.dsn.get_secret_value(), max_size=2) as pool:
+            async with pool.acquire() as conn:
+                await check_schema(conn)
+            reader = StatusReader(redis, pool, shards_per_account=settings.polling.shards_per_account)
+            try:
+                return await reader.read()
+            finally:
+                await reader.close()
+    finally:
+        await redis.aclose()

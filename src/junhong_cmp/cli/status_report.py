@@ -1,0 +1,158 @@
+"""What `junhong status` shows: instances, queues, shards, the last minute of polling, recent imports."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from junhong_cmp.asynq.connection import RedisClient
+from junhong_cmp.asynq.inspector import Inspector, QueueInfo
+from junhong_cmp.cards.account_store import list_accounts
+from junhong_cmp.cards.model import CarrierAccount
+from junhong_cmp.db.pool import Pool
+from junhong_cmp.polling.queue_manager import PollingQueueManager
+from junhong_cmp.polling.stats_store import load_totals
+from junhong_cmp.polling.tasks import POLLING_TASK_TYPES, TaskType
+
+RECENT_IMPORTS: Final = 10
+
+_IMPORTS = """
+SELECT t.id, a.code AS account, t.file_name, t.status, t.total, t.imported, t.skipped, t.rejected, t.error,
+    t.created_at, t.finished_at
+FROM import_task AS t JOIN carrier_account AS a ON a.id = t.account_id
+ORDER BY t.id DESC LIMIT $1
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """A worker process as its heartbeat shows it."""
+
+    host: str
+    pid: int
+    server_id: str
+    status: str
+    concurrency: int
+    active: int
+    queues: Mapping[str, int]
+    started_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardRow:
+    """The cards of one account that wait for one kind of poll; overdue means due for over a minute."""
+
+    account: str
+    task_type: str
+    cards: int
+    due: int
+    overdue: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastMinute:
+    """Polls of the current and the last full minute."""
+
+    done: int
+    failed: int
+    throttled: int
+    superseded: int
+    lag_p95_ms: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """The whole report."""
+
+    at: datetime
+    instances: Sequence[Instance]
+    queues: Sequence[QueueInfo]
+    shards: Sequence[ShardRow]
+    last_minute: LastMinute
+    imports: Sequence[Mapping[str, Any]]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the report as plain values; durations become milliseconds."""
+        queues = [asdict(queue) for queue in self.queues]
+        for queue in queues:
+            queue["latency_ms"] = round(queue.pop("latency").total_seconds() * 1000)
+        return {
+            "at": self.at,
+            "instances": [asdict(instance) for instance in self.instances],
+            "queues": queues,
+            "shards": [asdict(row) for row in self.shards],
+            "totals": {
+                name: sum(getattr(row, name) for row in self.shards) for name in ("cards", "due", "overdue")
+            },
+            "last_minute": asdict(self.last_minute),
+            "imports": [dict(item) for item in self.imports],
+        }
+
+
+class StatusReader:
+    """A status reader collects the report from Redis and PostgreSQL; it changes nothing in either."""
+
+    def __init__(self, redis: RedisClient, pool: Pool, *, shards_per_account: int) -> None:
+        self._inspector = Inspector(redis)
+        self._queue = PollingQueueManager(redis, shards_per_account=shards_per_account)
+        self._pool = pool
+
+    async def read(self) -> Status:
+        """Return the state of now."""
+        now = datetime.now(UTC)
+        async with self._pool.acquire() as conn:
+            accounts = await list_accounts(conn)
+            totals = await load_totals(conn, _start_of_last_minute(now))
+            imports = [dict(row) for row in await conn.fetch(_IMPORTS, RECENT_IMPORTS)]
+        lag = totals.lag_p95
+        return Status(
+            at=now,
+            instances=await self._instances(),
+            queues=await self._inspector.queues(),
+            shards=[
+                await self._shard_row(account, task_type)
+                for account in accounts
+                for task_type in POLLING_TASK_TYPES
+            ],
+            last_minute=LastMinute(
+                done=totals.done,
+                failed=totals.failed,
+                throttled=totals.throttled,
+                superseded=totals.superseded,
+                lag_p95_ms=None if lag is None else round(lag.total_seconds() * 1000),
+            ),
+            imports=imports,
+        )
+
+    async def close(self) -> None:
+        """Release what the reader holds; its connections belong to the caller."""
+        await self._queue.close()
+
+    async def _instances(self) -> list[Instance]:
+        return [
+            Instance(
+                host=server.info.host,
+                pid=server.info.pid,
+                server_id=server.info.server_id,
+                status=server.info.status,
+                concurrency=server.info.concurrency,
+                active=len(server.workers),
+                queues=dict(server.info.queues),
+                started_at=server.info.start_time.ToDatetime(tzinfo=UTC),
+            )
+            for server in await self._inspector.servers()
+        ]
+
+    async def _shard_row(self, account: CarrierAccount, task_type: TaskType) -> ShardRow:
+        counts = await self._queue.counts([account.id], task_types=[task_type])
+        return ShardRow(
+            account=account.code,
+            task_type=task_type.value,
+            cards=counts.cards,
+            due=counts.due,
+            overdue=counts.overdue,
+        )
+
+
+def _start_of_last_minute(now: datetime) -> datetime:
+    return now.replace(second=0, microsecond=0) - timedelta(minutes=1)

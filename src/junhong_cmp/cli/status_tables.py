@@ -1,0 +1,62 @@
+"""The status report as tables for a terminal."""
+
+from collections.abc import Iterator, Mapping
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from junhong_cmp.cli.status_report import Status
+
+
+def print_status(status: Status) -> None:
+    """Print the report; texts that came from outside are shown as they are, never as markup."""
+    console = Console()
+    for table in _tables(status):
+        console.print(table)
+    minute = status.last_minute
+    lag = "无" if minute.lag_p95_ms is None else f"{minute.lag_p95_ms} ms"
+    console.print(
+        f"最近一分钟：完成 {minute.done}，失败 {minute.failed}，限流 {minute.throttled}，"
+        f"作废 {minute.superseded}，p95 延迟 {lag}",
+    )
+
+
+def _tables(status: Status) -> Iterator[Table]:
+    instances = Table("主机", "进程", "状态", "并发", "在途", "队列", "启动时间", title="实例")
+    for item in status.instances:
+        started = f"{item.started_at.astimezone():%m-%d %H:%M:%S}"
+        _add(
+            instances,
+            item.host,
+            item.pid,
+            item.status,
+            item.concurrency,
+            item.active,
+            _weights(item.queues),
+            started,
+        )
+    yield instances
+    queues = Table("队列", "待处理", "处理中", "定时", "重试", "归档", "完成", "最久等待", title="任务队列")
+    for queue in status.queues:
+        name = f"{queue.queue}（已暂停）" if queue.paused else queue.queue
+        counts = (queue.pending, queue.active, queue.scheduled, queue.retry, queue.archived, queue.completed)
+        _add(queues, name, *counts, f"{queue.latency.total_seconds():.1f} s")
+    yield queues
+    shards = Table("账号", "任务类型", "卡数", "到期", "逾期", title="轮询分片")
+    for row in status.shards:
+        _add(shards, row.account, row.task_type, row.cards, row.due, row.overdue)
+    yield shards
+    imports = Table("编号", "账号", "文件", "状态", "行数", "导入", "跳过", "拒绝", title="最近的导入")
+    for task in status.imports:
+        names = ("id", "account", "file_name", "status", "total", "imported", "skipped", "rejected")
+        _add(imports, *(task[name] for name in names))
+    yield imports
+
+
+def _add(table: Table, *cells: object) -> None:
+    table.add_row(*(escape(str(cell)) for cell in cells))
+
+
+def _weights(queues: Mapping[str, int]) -> str:
+    return ",".join(f"{name}={weight}" for name, weight in sorted(queues.items()))

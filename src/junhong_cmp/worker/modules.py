@@ -1,0 +1,164 @@
+"""The background modules of a worker, each wrapped as something that starts once and stops once."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import structlog
+
+from junhong_cmp.asynq.connection import RedisClient, open_redis
+from junhong_cmp.asynq.scheduler import Scheduler
+from junhong_cmp.asynq.server import Server
+from junhong_cmp.asynq.server_config import ServerConfig
+from junhong_cmp.config import Settings
+from junhong_cmp.errors import CriticalLoopError
+from junhong_cmp.lifecycle import Module
+from junhong_cmp.polling.initializer import PollingInitializer
+from junhong_cmp.worker.cron import CRON_ENTRIES
+from junhong_cmp.worker.loop_watch import LoopWatch
+from junhong_cmp.worker.roles import ModuleName, enabled_modules
+from junhong_cmp.worker.services import Services
+from junhong_cmp.worker.task_handler import TaskHandler
+
+log = structlog.stdlib.get_logger(__name__)
+
+HEARTBEAT_CONNECTIONS = 2
+
+
+class Loop(Protocol):
+    """A part that runs in the background between its start and its stop."""
+
+    async def start(self) -> None:
+        """Begin."""
+        ...
+
+    async def stop(self) -> None:
+        """End."""
+        ...
+
+
+class QueueServerModule:
+    """A queue server module consumes tasks; its stop drains, and says what became of the tasks in flight."""
+
+    name = ModuleName.QUEUE_SERVER
+
+    def __init__(self, server: Server, handler: TaskHandler) -> None:
+        self._server = server
+        self._handler = handler
+
+    @property
+    def in_flight(self) -> int:
+        """Number of tasks being processed now."""
+        return self._server.in_flight
+
+    def pause_fetching(self) -> None:
+        """Take no further tasks."""
+        log.info("收到 SIGTSTP，停止取新任务", in_flight=self.in_flight)
+        self._server.pause_fetching()
+
+    async def start(self) -> None:
+        """Start fetching."""
+        await self._server.start()
+
+    async def stop(self) -> None:
+        """Drain, then put back what is unfinished."""
+        try:
+            report = await self._server.stop()
+        finally:
+            await self._handler.close()
+        log.info(
+            "任务服务器已排空",
+            completed=report.completed,
+            requeued=report.requeued,
+            abandoned=report.abandoned,
+        )
+
+
+class SingletonModule:
+    """A singleton module runs a loop only one process of a fleet should run, and reports its death."""
+
+    def __init__(self, name: ModuleName, loop: Loop, watch: LoopWatch) -> None:
+        self.name = name
+        self._loop = loop
+        self._watch = watch
+
+    async def start(self) -> None:
+        """Start the loop and watch it."""
+        await self._loop.start()
+        self._watch.begin()
+
+    async def stop(self) -> None:
+        """Stop watching, then the loop."""
+        self._watch.end()
+        await self._loop.stop()
+
+
+class WorkerModules:
+    """Worker modules are built for one role: the others' modules are not even constructed."""
+
+    def __init__(
+        self,
+        services: Services,
+        settings: Settings,
+        *,
+        on_failure: Callable[[CriticalLoopError], None],
+    ) -> None:
+        self._services = services
+        self._settings = settings
+        self._on_failure = on_failure
+        self._queue_server = self._build_queue_server()
+
+    @property
+    def in_flight(self) -> int:
+        """Number of tasks being processed now."""
+        return self._queue_server.in_flight
+
+    def pause_fetching(self) -> None:
+        """Take no further tasks; everything else goes on."""
+        self._queue_server.pause_fetching()
+
+    def enabled(self) -> list[Module]:
+        """Return the role's modules in start order."""
+        build: dict[ModuleName, Callable[[], Module]] = {
+            ModuleName.QUEUE_SERVER: lambda: self._queue_server,
+            ModuleName.POLLING_INITIALIZER: self._build_initializer,
+            ModuleName.POLLING_SCHEDULER: self._build_polling_scheduler,
+            ModuleName.ASYNQ_SCHEDULER: self._build_asynq_scheduler,
+        }
+        return [build[name]() for name in enabled_modules(self._settings.worker.role)]
+
+    def _build_queue_server(self) -> QueueServerModule:
+        handler = TaskHandler(self._services)
+        config = ServerConfig(
+            concurrency=self._settings.queue.concurrency,
+            queues=self._settings.queue.weights,
+            strict_priority=self._settings.queue.strict_priority,
+            shutdown_timeout=self._settings.shutdown_grace,
+        )
+        server = Server(
+            self._services.redis,
+            self._services.blocking_redis,
+            handler,
+            config,
+            heartbeat_redis=self._open_heartbeat,
+        )
+        return QueueServerModule(server, handler)
+
+    def _open_heartbeat(self) -> RedisClient:
+        return open_redis(self._settings.redis.url.get_secret_value(), pool_size=HEARTBEAT_CONNECTIONS)
+
+    def _build_initializer(self) -> Module:
+        services = self._services
+        initializer = PollingInitializer(
+            services.pool,
+            services.polling_queue,
+            services.polling_config,
+            settings=services.polling_settings,
+        )
+        return self._singleton(ModuleName.POLLING_INITIALIZER, initializer)
+
+    def _build_asynq_scheduler(self) -> Module:
+        scheduler = Scheduler(self._services.redis, CRON_ENTRIES)
+        return self._singleton(ModuleName.ASYNQ_SCHEDULER, scheduler, "asynq-scheduler")
+
+    def _singleton(self, name: ModuleName, loop: Loop, task_name: str = "") -> Module:
+        return SingletonModule(name, loop, LoopWatch(task_name or name.value, self._on_failure))
