@@ -114,8 +114,10 @@ class Leases:
         for task_id, token, reason in bad:
             args += (task_id, token, reason)
         hashes = [keys.task_prefix.encode() + task_id for task_id, _, _ in bad]
-        await _QUARANTINE.run(self._redis, [keys.active, keys.lease, keys.archived, *hashes], args)
-        return [(_text(task_id), reason) for task_id, _, reason in bad]
+        moved = await _QUARANTINE.run(self._redis, [keys.active, keys.lease, keys.archived, *hashes], args)
+        return [
+            (_text(task_id), reason) for (task_id, _, reason), done in zip(bad, moved, strict=True) if done
+        ]
 
 
 def _leased(queue: str, task_id: bytes, raw: bytes, token: str, lease_until: float) -> LeasedTask:

@@ -1,9 +1,9 @@
 """Cron specs as Asynq takes them (robfig/cron v3, standard parser).
 
 Five fields, ``@hourly`` and its like, ``@every 1h30m``, each with an optional ``CRON_TZ=Zone`` or
-``TZ=Zone`` before it. Fields are cronsim's: in a zone with summer time a run in the skipped hour happens once after it,
-one in the repeated hour once. ``@every`` counts from the epoch and not, as in Go, from the start of the
-process: all schedulers must mean the same instants.
+``TZ=Zone`` before it. Fields are cronsim's: in a zone with summer time a run in the skipped hour happens
+once after it, one in the repeated hour once. ``@every`` counts from the epoch and not, as in Go, from the
+start of the process: all schedulers must mean the same instants.
 """
 
 from collections.abc import Iterator
