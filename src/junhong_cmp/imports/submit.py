@@ -24,24 +24,33 @@ _FILE_NAME_CHARS: Final = 200
 
 
 async def submit_import(
-    pool: Pool, storage: Storage, client: Client, *, account_code: str, path: Path
+    pool: Pool,
+    storage: Storage,
+    client: Client,
+    *,
+    account_code: str,
+    path: Path,
+    facts: FileFacts | None = None,
 ) -> ImportTask:
     """Hand a local file in for import and return its job.
 
     The same file for the same account is one job: handing it in again returns the one there is, unless
-    that failed. A crash between the record and the queue is healed by the re-drive.
+    that failed. A crash between the record and the queue is healed by the re-drive. ``facts`` spares a
+    second look at a file that was inspected before.
 
     Raises:
         AccountUnknownError: no account has this code; nothing was stored.
         FileRefusedError: the file can't be read or can't be imported as it is; nothing was stored.
         StorageUnavailableError: the storage can't take the file now.
+        redis.exceptions.RedisError: the queue can't be reached; the re-drive will enqueue the import.
 
     """
     async with pool.acquire() as conn:
         account = await find_account(conn, account_code)
     if account is None:
         raise AccountUnknownError(f"账号不存在：{account_code}")
-    facts = await asyncio.to_thread(inspect_file, path)
+    if facts is None:
+        facts = await asyncio.to_thread(inspect_file, path)
     key = f"imports/files/{account.id}/{facts.sha256}"
     await storage.put(key, path)
     name = "".join(char if char.isprintable() else "_" for char in path.name)[:_FILE_NAME_CHARS]
