@@ -41,11 +41,8 @@ class Recoverer:
         cutoff_s = int(time.time() - self._margin_s)
         expired = await self._broker.expired_leases(queue, cutoff_s)
         own = {(item.leased.token, item.task.id) for item in self._table.snapshot()}
-        acks = [
-            self._second_chance(task, cutoff_s)
-            for task in expired
-            if (task.token, task.message.id) not in own
-        ]
+        foreign = [task for task in expired if (task.token, task.message.id) not in own]
+        acks = [self._second_chance(task, cutoff_s) for task in foreign]
         if not acks:
             return
         outcomes = await self._broker.ack(queue, acks)
