@@ -70,7 +70,8 @@ def test_no_secret_passes_by_any_road() -> None:
     set_up(stream)
     log = structlog.stdlib.get_logger("own")
     log.info(
-        "连接 redis://:" + CANARY + "@h",
+        "连接",
+        url=f"redis://:{CANARY}@h",
         dsn=f"postgresql://u:{CANARY}@h",
         token=CANARY,
         nested={"a": [CANARY]},

@@ -32,14 +32,22 @@ def attempts(
     return attempt
 
 
+async def skip(_seconds: float) -> None:
+    await asyncio.sleep(0)
+
+
+def gate_of(limit: timedelta, clock: FakeClock) -> StartGate:
+    return StartGate(limit, clock, sleep=skip)
+
+
 async def test_what_is_ready_is_not_waited_for(clock: FakeClock) -> None:
     with capture_logs() as logs:
-        assert await StartGate(timedelta(0), clock).wait_for("Redis", attempts("PONG")) == "PONG"
+        assert await gate_of(timedelta(0), clock).wait_for("Redis", attempts("PONG")) == "PONG"
     assert logs == []
 
 
 async def test_waits_until_ready_and_says_so_each_30_seconds(clock: FakeClock) -> None:
-    gate = StartGate(timedelta(minutes=5), clock)
+    gate = gate_of(timedelta(minutes=5), clock)
     refused = [ConnectionRefusedError("refused")] * 7
     with capture_logs() as logs:
         await gate.wait_for("Redis", attempts(*refused, "PONG", clock=clock, step=10.0))
@@ -49,14 +57,14 @@ async def test_waits_until_ready_and_says_so_each_30_seconds(clock: FakeClock) -
 
 
 async def test_gives_up_at_the_limit_with_69(clock: FakeClock) -> None:
-    gate = StartGate(timedelta(seconds=15), clock)
+    gate = gate_of(timedelta(seconds=15), clock)
     with pytest.raises(DependencyUnavailableError, match="Redis 在 15 秒内未就绪") as caught:
         await gate.wait_for("Redis", attempts(RedisConnectionError("no route"), clock=clock, step=10.0))
     assert caught.value.exit_code is ExitCode.DEPENDENCY_UNAVAILABLE
 
 
 async def test_one_limit_for_all_dependencies(clock: FakeClock) -> None:
-    gate = StartGate(timedelta(seconds=15), clock)
+    gate = gate_of(timedelta(seconds=15), clock)
     await gate.wait_for("Redis", attempts(OSError(), "PONG", clock=clock, step=10.0))
     with pytest.raises(DependencyUnavailableError, match="PostgreSQL"):
         await gate.wait_for("PostgreSQL", attempts(OSError()))
@@ -72,18 +80,18 @@ async def test_one_limit_for_all_dependencies(clock: FakeClock) -> None:
 )
 async def test_refused_credentials_are_not_waited_out(clock: FakeClock, refusal: Exception) -> None:
     with pytest.raises(ConfigError) as caught:
-        await StartGate(timedelta(minutes=1), clock).wait_for("Redis", attempts(refusal))
+        await gate_of(timedelta(minutes=1), clock).wait_for("Redis", attempts(refusal))
     assert caught.value.exit_code is ExitCode.CONFIGURATION
 
 
 async def test_a_schema_may_still_come(clock: FakeClock) -> None:
-    gate = StartGate(timedelta(minutes=1), clock)
+    gate = gate_of(timedelta(minutes=1), clock)
     late = attempts(SchemaOutdatedError("空库"), "ok", clock=clock, step=1.0)
     assert await gate.wait_for("PostgreSQL 库表", late) == "ok"
 
 
 async def test_a_schema_that_does_not_come_is_78(clock: FakeClock) -> None:
-    gate = StartGate(timedelta(seconds=5), clock)
+    gate = gate_of(timedelta(seconds=5), clock)
     with pytest.raises(SchemaOutdatedError) as caught:
         await gate.wait_for("PostgreSQL 库表", attempts(SchemaOutdatedError("空库"), clock=clock, step=10.0))
     assert caught.value.exit_code is ExitCode.CONFIGURATION
@@ -91,7 +99,7 @@ async def test_a_schema_that_does_not_come_is_78(clock: FakeClock) -> None:
 
 async def test_an_unforeseen_error_is_not_swallowed(clock: FakeClock) -> None:
     with pytest.raises(ZeroDivisionError):
-        await StartGate(timedelta(minutes=1), clock).wait_for("Redis", attempts(ZeroDivisionError()))
+        await gate_of(timedelta(minutes=1), clock).wait_for("Redis", attempts(ZeroDivisionError()))
 
 
 async def test_a_hanging_attempt_is_cut_off(clock: FakeClock) -> None:
@@ -99,7 +107,7 @@ async def test_a_hanging_attempt_is_cut_off(clock: FakeClock) -> None:
         clock.advance(60.0)
         await asyncio.Event().wait()
 
-    gate = StartGate(timedelta(seconds=0.01), clock)
+    gate = gate_of(timedelta(seconds=0.01), clock)
     with pytest.raises(DependencyUnavailableError):
         await gate.wait_for("Redis", hang)
 

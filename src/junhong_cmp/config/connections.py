@@ -82,8 +82,8 @@ class GatewaySettings(BaseModel):
     allow_http: bool = Field(default=False, description="允许明文 http（仅限内网或演示）")
     allowed_hosts: TextList = Field((), description="允许访问的网关主机，逗号分隔；空为只限网关自身")
     connect_timeout: Duration = Field(timedelta(seconds=3), gt=timedelta(0), description="网关连接时限")
-    read_timeout: Duration = Field(timedelta(seconds=10), gt=timedelta(0), description="网关读取时限")
-    total_timeout: Duration = Field(timedelta(seconds=20), gt=timedelta(0), description="网关请求的总时限")
+    read_timeout: Duration = Field(timedelta(seconds=8), gt=timedelta(0), description="网关读取时限")
+    total_timeout: Duration = Field(timedelta(seconds=12), gt=timedelta(0), description="网关请求的总时限")
 
     @model_validator(mode="after")
     def _check_together(self) -> "GatewaySettings":

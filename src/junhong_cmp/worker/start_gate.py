@@ -40,9 +40,16 @@ class StartGate:
     migrating right now.
     """
 
-    def __init__(self, limit: timedelta, clock: Clock) -> None:
+    def __init__(
+        self,
+        limit: timedelta,
+        clock: Clock,
+        *,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
         self._limit = limit
         self._clock = clock
+        self._sleep = sleep
         self._began = clock.monotonic()
         self._deadline = self._began + limit.total_seconds()
 
@@ -76,7 +83,7 @@ class StartGate:
                     raise self._unavailable(dependency, error) from error
                 reason = _reason(error)
             next_log = self._report(dependency, reason, next_log)
-            await asyncio.sleep(min(pause.total_seconds() * random.uniform(0.8, 1.2), max(self._left(), 0)))
+            await self._sleep(min(pause.total_seconds() * random.uniform(0.8, 1.2), max(self._left(), 0)))
             pause = min(pause * 2, LONGEST_PAUSE)
 
     def _left(self) -> float:

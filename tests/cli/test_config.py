@@ -1,0 +1,45 @@
+"""``junhong config`` shows what is in force, where it came from, and no secret."""
+
+from pathlib import Path
+
+import orjson
+from tests.worker_process import WorkerProcess
+
+ENV = {
+    "JUNHONG_REDIS_URL": "redis://:redis-canary@h:6379/0",
+    "JUNHONG_POSTGRES_DSN": "postgresql://u:pg-canary@h/db",
+    "JUNHONG_GATEWAY_KEY_ID": "k",
+    "JUNHONG_GATEWAY_SECRET": "gateway-canary",
+    "JUNHONG_WORKER_ROEL": "leader",
+    "COLUMNS": "400",
+}
+
+
+async def test_json(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("JUNHONG_QUEUE_CONCURRENCY=7\n", encoding="utf-8")
+    async with WorkerProcess(ENV, arguments=("config", "--json"), cwd=tmp_path) as command:
+        assert await command.wait_exit() == 0
+    report = orjson.loads(command.output)
+    settings = {item["variable"]: item for item in report["settings"]}
+    assert settings["JUNHONG_QUEUE_CONCURRENCY"]["value"] == "7"
+    assert settings["JUNHONG_QUEUE_CONCURRENCY"]["origin"] == ".env 文件"
+    assert settings["JUNHONG_REDIS_URL"]["value"] == "redis://:***@h:6379/0"
+    assert settings["JUNHONG_GATEWAY_SECRET"]["value"] == "***"
+    assert "JUNHONG_WORKER_ROLE" in report["warnings"][0]
+    assert "canary" not in command.output + command.log_text
+
+
+async def test_table(tmp_path: Path) -> None:
+    async with WorkerProcess(ENV, arguments=("config",), cwd=tmp_path) as command:
+        assert await command.wait_exit() == 0
+    assert "JUNHONG_WORKER_ROLE" in command.output
+    assert "默认值" in command.output
+    assert "注意" in command.log_text
+    assert "canary" not in command.output + command.log_text
+
+
+async def test_a_wrong_configuration_is_told_in_plain_words(tmp_path: Path) -> None:
+    async with WorkerProcess({"JUNHONG_LOG_LEVEL": "loud"}, arguments=("config",), cwd=tmp_path) as command:
+        assert await command.wait_exit() == 78
+    assert "错误：配置错误：" in command.log_text
+    assert command.log_text.count("\n  - ") == 3

@@ -1,0 +1,159 @@
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import asyncpg
+import orjson
+import pytest
+from tests.imports.card_files import Announcements, card_file, delivery, iccid
+from tests.waiting import wait_until
+from tests.worker_process import COMMAND, environment
+
+from junhong_cmp.cards.account_store import NewAccount, record_account
+from junhong_cmp.cards.carrier import Carrier
+from junhong_cmp.cards.store import count_cards
+from junhong_cmp.imports.handler import CardImportHandler
+from junhong_cmp.imports.store import list_unfinished
+from junhong_cmp.storage.store import open_storage
+
+
+class Ended:
+    """What a command said and how it ended."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+
+class Counter:
+    """Runs ``junhong import`` against the test's services; a worker may be at hand or not."""
+
+    def __init__(self, pool: asyncpg.Pool, env: dict[str, str], folder: Path) -> None:
+        self.pool, self.env, self.folder = pool, env, folder
+
+    async def hand_in(self, data: bytes | None, *options: str, name: str = "卡清单.csv") -> Ended:
+        path = self.folder / name
+        if data is not None:
+            await asyncio.to_thread(path.write_bytes, data)
+        return await self.run("import", str(path), *options)
+
+    async def run(self, *arguments: str) -> Ended:
+        process = await asyncio.create_subprocess_exec(
+            *COMMAND,
+            *arguments,
+            env=environment(**self.env),
+            cwd=self.folder,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        out, err = await process.communicate()
+        return Ended(process.returncode or 0, out.decode(), err.decode())
+
+    @asynccontextmanager
+    async def worker(self) -> AsyncIterator[None]:
+        """Import what is handed in, as a worker's queue server would have it done."""
+        storage = open_storage(self.env["JUNHONG_STORAGE_URL"])
+        handler = CardImportHandler(self.pool, storage, Announcements())
+
+        async def work() -> None:
+            await wait_until(lambda: list_unfinished(self.pool), description="an import is handed in")
+            for import_id in await list_unfinished(self.pool):
+                await handler.process_task(delivery(import_id))
+
+        task = asyncio.create_task(work())
+        yield
+        await task
+
+
+@pytest.fixture
+async def counter(pool: asyncpg.Pool, postgres_dsn: str, redis_url: str, tmp_path: Path) -> Counter:
+    async with pool.acquire() as conn:
+        await record_account(conn, NewAccount(code="demo", carrier=Carrier.CMCC))
+    env = {
+        "JUNHONG_POSTGRES_DSN": postgres_dsn,
+        "JUNHONG_REDIS_URL": redis_url,
+        "JUNHONG_STORAGE_URL": f"file://{tmp_path}/objects",
+    }
+    return Counter(pool, env, tmp_path)
+
+
+async def test_a_file_is_imported_and_its_result_told(counter: Counter, tmp_path: Path) -> None:
+    data = card_file(range(20)) + f"8.98E+19,\n{iccid(1)},\n".encode()
+    async with counter.worker():
+        ended = await counter.hand_in(data, "--account", "demo", "--result", str(tmp_path / "copy.csv"))
+    assert (ended.code, ended.err) == (0, "")
+    done, counts, place = ended.out.splitlines()
+    assert done.startswith("导入完成：卡清单.csv（导入编号 ")
+    assert counts == "共 22 行：导入 20，跳过 1，拒绝 1，有提醒 0"
+    kept = Path(place.removeprefix("结果文件："))
+    content = await asyncio.to_thread(kept.read_bytes)
+    assert content == await asyncio.to_thread((tmp_path / "copy.csv").read_bytes)
+    assert "文件内重复，首次出现在第 3 行" in content.decode("utf-8-sig")
+    assert await count_cards(counter.pool) == 20
+
+
+async def test_json_for_programs_and_the_same_file_again(counter: Counter) -> None:
+    async with counter.worker():
+        first = orjson.loads((await counter.hand_in(card_file([1, 2]), "-a", "demo", "--json")).out)
+    again = orjson.loads((await counter.hand_in(None, "-a", "demo", "--json")).out)
+    assert again == first
+    assert (first["status"], first["total"], first["imported"], first["error"]) == ("done", 2, 2, None)
+    assert first["result"].endswith(".csv")
+
+
+async def test_without_waiting_the_worker_goes_on_alone(counter: Counter) -> None:
+    ended = await counter.hand_in(card_file([1]), "-a", "demo", "--no-wait")
+    assert ended.code == 0
+    assert ended.out.startswith("已提交：卡清单.csv")
+    assert len(await list_unfinished(counter.pool)) == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "account", "reason"),
+    [
+        (b"PK\x03\x04", "cards.xlsx", "demo", "暂不支持 Excel（.xlsx）"),
+        (None, "nope.csv", "demo", "文件无法读取"),
+        (b"", "empty.csv", "demo", "文件为空"),
+        (card_file([1]), "cards.csv", "other", "账号不存在：other"),
+    ],
+)
+async def test_what_is_refused_at_once_exits_1_with_one_sentence(
+    counter: Counter, data: bytes | None, name: str, account: str, reason: str
+) -> None:
+    ended = await counter.hand_in(data, "-a", account, name=name)
+    assert (ended.code, ended.out) == (1, "")
+    assert reason in ended.err
+    assert ended.err.count("\n") == 1
+    assert "Traceback" not in ended.err
+
+
+async def test_a_file_that_fails_in_the_worker_exits_1_with_its_reason(counter: Counter) -> None:
+    async def work() -> None:
+        with pytest.raises(Exception, match="找不到 ICCID 列"):
+            async with counter.worker():
+                ended.append(await counter.hand_in("卡号\n1064\n".encode(), "-a", "demo"))
+
+    ended: list[Ended] = []
+    await work()
+    assert ended[0].code == 1
+    assert "导入失败：卡清单.csv" in ended[0].out
+    assert "找不到 ICCID 列" in ended[0].out
+
+
+async def test_missing_storage_is_a_configuration_error(counter: Counter) -> None:
+    for url, reason in (("", "JUNHONG_STORAGE_URL 未设置"), ("memory://", "Worker 看不到")):
+        counter.env["JUNHONG_STORAGE_URL"] = url
+        ended = await counter.hand_in(card_file([1]), "-a", "demo")
+        assert ended.code == 78
+        assert reason in ended.err
+
+
+async def test_unreachable_services_exit_69(counter: Counter) -> None:
+    reachable = dict(counter.env)
+    counter.env["JUNHONG_POSTGRES_DSN"] = "postgresql://u:canary@127.0.0.1:1/x"
+    ended = await counter.hand_in(card_file([1]), "-a", "demo")
+    assert (ended.code, "PostgreSQL 无法访问" in ended.err, "canary" in ended.err) == (69, True, False)
+    counter.env |= reachable | {"JUNHONG_REDIS_URL": "redis://:canary@127.0.0.1:1/0"}
+    ended = await counter.hand_in(None, "-a", "demo")
+    assert (ended.code, "Redis 恢复后会自动入队" in ended.err, "canary" in ended.err) == (69, True, False)
+    assert len(await list_unfinished(counter.pool)) == 1

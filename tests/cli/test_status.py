@@ -1,0 +1,68 @@
+"""``junhong status`` against real servers."""
+
+import orjson
+import pytest
+from redis.asyncio import Redis
+from tests.worker_process import WorkerProcess
+
+from junhong_cmp.asynq.client import Client
+from junhong_cmp.asynq.task import EnqueueOptions, Task
+from junhong_cmp.cards.account_store import NewAccount, record_account
+from junhong_cmp.cards.carrier import Carrier
+from junhong_cmp.db.pool import Pool
+from junhong_cmp.polling.queue_manager import PollingQueueManager
+from junhong_cmp.polling.tasks import TaskType
+
+COLUMNS = "240"
+
+
+@pytest.fixture
+async def env(redis: Redis, redis_url: str, pool: Pool, postgres_dsn: str) -> dict[str, str]:
+    async with pool.acquire() as conn:
+        account = await record_account(conn, NewAccount(code="demo[red]", name="演示", carrier=Carrier.CMCC))
+    queue = PollingQueueManager(redis)
+    now = await queue.now_ms()
+    waiting = [(1, now - 120_000), (2, now - 1), (3, now + 3_600_000)]
+    await queue.add_many(TaskType.POLLING_CARDDATA, account.id, waiting)
+    await queue.close()
+    await Client(redis).enqueue(Task("any"), EnqueueOptions(queue="polling"))
+    await pool.execute(
+        "INSERT INTO poll_minute (task_type, account_id, minute, done, failed, lag_histogram)"
+        " VALUES ('polling:carddata', $1, date_trunc('minute', now()), 5, 1, '{0,6}')",
+        account.id,
+    )
+    await pool.execute(
+        "INSERT INTO import_task (account_id, file_name, file_key, file_sha256, file_bytes, status, total)"
+        " VALUES ($1, '卡.csv', 'k', 'x', 1, 'done', 9)",
+        account.id,
+    )
+    return {"JUNHONG_REDIS_URL": redis_url, "JUNHONG_POSTGRES_DSN": postgres_dsn, "COLUMNS": COLUMNS}
+
+
+async def test_json(env: dict[str, str]) -> None:
+    async with WorkerProcess(env, arguments=("status", "--json")) as command:
+        assert await command.wait_exit() == 0, command.log_text
+    status = orjson.loads(command.output)
+    assert status["instances"] == []
+    assert status["totals"] == {"cards": 3, "due": 2, "overdue": 1}
+    assert len(status["shards"]) == 3
+    assert status["queues"][0]["pending"] == 1
+    assert status["last_minute"]["done"] == 5
+    assert status["last_minute"]["failed"] == 1
+    assert status["last_minute"]["lag_p95_ms"] is not None
+    assert status["imports"][0]["file_name"] == "卡.csv"
+
+
+async def test_tables(env: dict[str, str]) -> None:
+    async with WorkerProcess(env, arguments=("status",)) as command:
+        assert await command.wait_exit() == 0, command.log_text
+    for text in ("demo[red]", "polling:carddata", "完成 5", "卡.csv"):
+        assert text in command.output
+
+
+async def test_unreachable_is_69(env: dict[str, str]) -> None:
+    async with WorkerProcess(
+        {**env, "JUNHONG_REDIS_URL": "redis://127.0.0.1:1"}, arguments=("status",)
+    ) as command:
+        assert await command.wait_exit() == 69
+    assert command.log_text.startswith("错误：")
