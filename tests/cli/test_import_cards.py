@@ -1,6 +1,6 @@
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import asyncpg
@@ -10,6 +10,7 @@ from tests.imports.card_files import Announcements, card_file, delivery, iccid
 from tests.waiting import wait_until
 from tests.worker_process import COMMAND, environment
 
+from junhong_cmp.asynq.errors import SkipRetry
 from junhong_cmp.cards.account_store import NewAccount, record_account
 from junhong_cmp.cards.carrier import Carrier
 from junhong_cmp.cards.store import count_cards
@@ -49,7 +50,7 @@ class Counter:
         out, err = await process.communicate()
         return Ended(process.returncode or 0, out.decode(), err.decode())
 
-    @asynccontextmanager
+    @contextlib.asynccontextmanager
     async def worker(self) -> AsyncIterator[None]:
         """Import what is handed in, as a worker's queue server would have it done."""
         storage = open_storage(self.env["JUNHONG_STORAGE_URL"])
@@ -58,7 +59,8 @@ class Counter:
         async def work() -> None:
             await wait_until(lambda: list_unfinished(self.pool), description="an import is handed in")
             for import_id in await list_unfinished(self.pool):
-                await handler.process_task(delivery(import_id))
+                with contextlib.suppress(SkipRetry):
+                    await handler.process_task(delivery(import_id))
 
         task = asyncio.create_task(work())
         yield
@@ -128,16 +130,11 @@ async def test_what_is_refused_at_once_exits_1_with_one_sentence(
 
 
 async def test_a_file_that_fails_in_the_worker_exits_1_with_its_reason(counter: Counter) -> None:
-    async def work() -> None:
-        with pytest.raises(Exception, match="找不到 ICCID 列"):
-            async with counter.worker():
-                ended.append(await counter.hand_in("卡号\n1064\n".encode(), "-a", "demo"))
-
-    ended: list[Ended] = []
-    await work()
-    assert ended[0].code == 1
-    assert "导入失败：卡清单.csv" in ended[0].out
-    assert "找不到 ICCID 列" in ended[0].out
+    async with counter.worker():
+        ended = await counter.hand_in("卡号\n1064\n".encode(), "-a", "demo")
+    assert ended.code == 1
+    assert "导入失败：卡清单.csv" in ended.out
+    assert "找不到 ICCID 列" in ended.out
 
 
 async def test_missing_storage_is_a_configuration_error(counter: Counter) -> None:
