@@ -1,0 +1,106 @@
+import asyncio
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import orjson
+import pytest
+from tests.worker_process import environment
+
+from junhong_cmp.gateway.client import CardRef, GatewayAccount
+from junhong_cmp.gateway.http import open_http_gateway
+from junhong_cmp.gateway.signing import Credential
+from junhong_cmp.gateway.simulator_cards import expected_usage_kb
+from junhong_cmp.gateway.simulator_log import read_log, summarise
+
+SECRET = "canary-secret-of-the-tests"
+CARD = CardRef(1, "89860012345678900017")
+
+
+@asynccontextmanager
+async def simulator(*options: str, **variables: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "junhong_cmp", "simulate-gateway", *options),
+        env=environment(**variables),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def first_line(process: asyncio.subprocess.Process) -> dict[str, object]:
+    assert process.stdout is not None
+    ready: dict[str, object] = orjson.loads(await asyncio.wait_for(process.stdout.readline(), 20))
+    return ready
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_it_tells_its_address_serves_and_ends_cleanly(number: signal.Signals, tmp_path: Path) -> None:
+    log, url_file, secret = tmp_path / "calls.jsonl", tmp_path / "url", tmp_path / "secret"
+    secret.write_text(SECRET + "\n", encoding="utf-8")
+    options = ("--seed", "3", "--log", str(log), "--url-file", str(url_file), "--secret-file", str(secret))
+    async with simulator(*options) as process:
+        ready = await first_line(process)
+        assert ready["pid"] == process.pid
+        assert url_file.read_text(encoding="utf-8") == ready["url"] == f"http://127.0.0.1:{ready['port']}"
+        gateway = open_http_gateway(
+            base_url=str(ready["url"]),
+            credentials={},
+            default_credential=Credential("demo", SECRET),
+            allow_http=True,
+        )
+        await gateway.open()
+        answer = await gateway.query_usage(GatewayAccount(1, "a"), CARD)
+        await gateway.close()
+        assert answer.used_kb == expected_usage_kb(CARD.iccid, answer.reading_at, seed=3)
+        process.send_signal(number)
+        output, errors = await asyncio.wait_for(process.communicate(), 10)
+    assert (process.returncode, output, errors) == (0, b"", b"")
+    assert summarise(read_log(log)).calls == {(CARD.iccid, "usage"): 1}
+
+
+async def ended(*options: str, **variables: str) -> tuple[int | None, str]:
+    async with simulator(*options, **variables) as process:
+        _, errors = await asyncio.wait_for(process.communicate(), 20)
+    return process.returncode, errors.decode()
+
+
+async def test_without_a_secret_it_says_how_to_give_one() -> None:
+    code, errors = await ended()
+    assert code == 78
+    assert "--secret-file" in errors
+    assert "JUNHONG_GATEWAY_SECRET" in errors
+
+
+async def test_a_short_secret_is_refused_without_being_shown() -> None:
+    code, errors = await ended(JUNHONG_GATEWAY_SECRET="canary")
+    assert code == 78
+    assert "canary" not in errors
+
+
+async def test_a_missing_secret_file_is_named(tmp_path: Path) -> None:
+    code, errors = await ended(JUNHONG_GATEWAY_SECRET_FILE=str(tmp_path / "none"))
+    assert code == 78
+    assert str(tmp_path / "none") in errors
+
+
+async def test_a_taken_port_is_one_clear_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        code, errors = await ended("--port", str(taken.getsockname()[1]), JUNHONG_GATEWAY_SECRET=SECRET)
+    assert code == 69
+    assert "端口可能已被占用" in errors
+    assert "Traceback" not in errors
+
+
+async def test_an_unwritable_url_file_is_one_clear_error(tmp_path: Path) -> None:
+    code, errors = await ended("--url-file", str(tmp_path / "no" / "url"), JUNHONG_GATEWAY_SECRET=SECRET)
+    assert code == 78
+    assert "网关地址文件无法写入" in errors

@@ -1,0 +1,181 @@
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from structlog.testing import capture_logs
+from tests.gateway.scripted_server import always, json_answer, scripted_server
+
+from junhong_cmp.errors import ConfigError
+from junhong_cmp.gateway.client import CardRef, GatewayAccount, GatewayClient
+from junhong_cmp.gateway.errors import (
+    AlreadyDone,
+    AuthRejected,
+    CardUnknown,
+    GatewayNotConfigured,
+    Throttled,
+    WrongCard,
+)
+from junhong_cmp.gateway.http import HttpGateway, open_http_gateway
+from junhong_cmp.gateway.operations import OperationState
+from junhong_cmp.gateway.signing import Credential
+from junhong_cmp.gateway.simulator import CarrierSimulator, SimulatorConfig
+from junhong_cmp.gateway.simulator_cards import CardBook, expected_usage_kb
+
+CARD = CardRef(1, "89860012345678900017")
+SEED = 7
+
+
+@asynccontextmanager
+async def client_of(url: str, credential: Credential) -> AsyncIterator[HttpGateway]:
+    gateway = open_http_gateway(base_url=url, credentials={}, default_credential=credential, allow_http=True)
+    await gateway.open()
+    try:
+        yield gateway
+    finally:
+        await gateway.close()
+
+
+@asynccontextmanager
+async def simulated(config: SimulatorConfig) -> AsyncIterator[HttpGateway]:
+    simulator = CarrierSimulator(config)
+    await simulator.start()
+    try:
+        async with client_of(simulator.url, config.credential) as gateway:
+            yield gateway
+    finally:
+        await simulator.stop()
+
+
+def active_card(seed: int = SEED) -> CardRef:
+    book = CardBook(seed=seed, unknown_rate=0, operation_delay=timedelta(0))
+    numbers = (f"8986001234567{number:07d}" for number in range(100))
+    now = datetime.now(UTC)
+    return CardRef(1, next(iccid for iccid in numbers if book.status(iccid, now) == "active"))
+
+
+async def test_usage_is_what_the_carrier_computes_for_that_instant(
+    gateway: GatewayClient, account: GatewayAccount
+) -> None:
+    answer = await gateway.query_usage(account, CARD)
+    assert answer.iccid == CARD.iccid
+    assert answer.used_kb == expected_usage_kb(CARD.iccid, answer.reading_at, SEED)
+    assert abs(datetime.now(UTC) - answer.reading_at) < timedelta(seconds=10)
+
+
+async def test_a_batch_brings_each_card_its_own_answer(
+    gateway: GatewayClient, account: GatewayAccount
+) -> None:
+    cards = [CardRef(number, f"8986001234567{number:07d}") for number in range(100)]
+    answers = await gateway.query_usage_batch(account, cards)
+    assert answers.keys() == {card.card_id for card in cards}
+    for card in cards:
+        answer = answers[card.card_id]
+        assert not isinstance(answer, Exception)
+        assert answer.used_kb == expected_usage_kb(card.iccid, answer.reading_at, SEED)
+    assert await gateway.query_usage_batch(account, []) == {}
+
+
+async def test_more_than_a_batch_is_the_callers_mistake(
+    gateway: GatewayClient, account: GatewayAccount
+) -> None:
+    cards: Sequence[CardRef] = [CardRef(number, f"8986001234567{number:07d}") for number in range(101)]
+    with pytest.raises(ValueError, match="100"):
+        await gateway.query_usage_batch(account, cards)
+
+
+async def test_state_and_real_name_are_told(gateway: GatewayClient, account: GatewayAccount) -> None:
+    status = await gateway.query_status(account, active_card())
+    assert (status.status, status.raw) == ("active", "2 已激活")
+    realname = await gateway.query_realname(account, CARD)
+    assert realname.status in {"verified", "unverified", "not_required"}
+
+
+async def test_a_card_is_stopped_once_and_resumed(gateway: GatewayClient, account: GatewayAccount) -> None:
+    card = active_card()
+    stopped = await gateway.stop(account, card, "op-1")
+    assert (stopped.request_id, stopped.state) == ("op-1", OperationState.DONE)
+    assert (await gateway.query_status(account, card)).status == "suspended"
+    assert (await gateway.stop(account, card, "op-1")).state is OperationState.DONE, (
+        "the same id is the same operation"
+    )
+    with pytest.raises(AlreadyDone):
+        await gateway.stop(account, card, "op-2")
+    await gateway.resume(account, card, "op-3")
+    assert (await gateway.query_status(account, card)).status == "active"
+    assert (await gateway.query_operation(account, card, "op-3")).state is OperationState.DONE
+    assert (await gateway.query_operation(account, card, "never-sent")).state is OperationState.UNKNOWN
+
+
+async def test_an_operation_may_take_its_time(credential: Credential, account: GatewayAccount) -> None:
+    config = SimulatorConfig(credential=credential, seed=SEED, operation_delay=timedelta(hours=1))
+    card = active_card()
+    async with simulated(config) as gateway:
+        assert (await gateway.stop(account, card, "op-1")).state is OperationState.PENDING
+        assert (await gateway.query_operation(account, card, "op-1")).state is OperationState.PENDING
+        assert (await gateway.query_status(account, card)).status == "active"
+
+
+async def test_a_card_the_carrier_does_not_know(credential: Credential, account: GatewayAccount) -> None:
+    async with simulated(SimulatorConfig(credential=credential, unknown_rate=1.0)) as gateway:
+        with pytest.raises(CardUnknown, match="没有这张卡"):
+            await gateway.query_usage(account, CARD)
+        answers = await gateway.query_usage_batch(account, [CARD])
+        assert isinstance(answers[CARD.card_id], CardUnknown)
+
+
+async def test_a_fast_account_is_throttled_for_as_long_as_it_is_told(
+    credential: Credential, account: GatewayAccount
+) -> None:
+    async with simulated(SimulatorConfig(credential=credential, throttle_qps=0.2)) as gateway:
+        await gateway.query_usage(account, CARD)
+        with pytest.raises(Throttled) as caught:
+            await gateway.query_usage(account, CARD)
+        assert timedelta(seconds=4) <= caught.value.pause <= timedelta(seconds=5)
+        await gateway.query_usage(replace(account, id=2, code="other"), CARD)
+
+
+async def test_a_wrong_secret_is_refused_without_being_shown(
+    simulator: CarrierSimulator, account: GatewayAccount
+) -> None:
+    async with client_of(simulator.url, Credential("demo", "canary-not-the-secret")) as gateway:
+        with pytest.raises(AuthRejected) as caught:
+            await gateway.query_usage(account, CARD)
+        assert "canary" not in str(caught.value)
+        assert caught.value.pause == timedelta(minutes=10)
+
+
+async def test_another_cards_data_is_refused_and_reported(
+    credential: Credential, account: GatewayAccount
+) -> None:
+    swapped = json_answer(
+        {"iccid": "89860012345678900018", "used": 1, "unit": "KB", "reading_at": "2026-01-01T00:00:00Z"}
+    )
+    async with scripted_server(always(swapped)) as server, client_of(server.url, credential) as gateway:
+        with capture_logs() as logs, pytest.raises(WrongCard):
+            await gateway.query_usage(account, CARD)
+    assert [(entry["event"], entry["log_level"]) for entry in logs] == [
+        ("网关返回了其他卡的数据，已拒绝", "warning")
+    ]
+    assert logs[0]["card_id"] == CARD.card_id
+    assert "8986" not in str(logs)
+
+
+async def test_an_unknown_driver_is_named(gateway: GatewayClient, account: GatewayAccount) -> None:
+    with pytest.raises(GatewayNotConfigured, match="onelink"):
+        await gateway.query_usage(replace(account, driver="onelink"), CARD)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://gw.example.com", "https://", "https://u:canary@gw.example.com", "https://[::1"]
+)
+def test_a_base_url_that_may_not_be_called_is_a_configuration_error(url: str, credential: Credential) -> None:
+    with pytest.raises(ConfigError) as caught:
+        open_http_gateway(base_url=url, credentials={}, default_credential=credential)
+    assert "canary" not in str(caught.value)
+
+
+async def test_other_hosts_must_be_listed(gateway: GatewayClient, account: GatewayAccount) -> None:
+    with pytest.raises(GatewayNotConfigured, match="允许名单"):
+        await gateway.query_usage(replace(account, base_url="http://evil.example.com"), CARD)
