@@ -50,6 +50,14 @@ async def test_output_goes_to_the_log_and_the_exit_code_is_told(tmp_path: Path) 
     assert child.log_tail(1) == "two"
 
 
+async def test_the_tail_holds_nothing_of_an_earlier_run(tmp_path: Path) -> None:
+    for word in ("earlier", "later"):
+        child = ChildProcess(spec(tmp_path, "/bin/echo", word))
+        child.start()
+        await child.wait()
+        assert child.log_tail() == word
+
+
 async def test_stop_asks_with_the_stop_signal(tmp_path: Path) -> None:
     child = ChildProcess(spec(tmp_path, "/bin/sleep", "60", stop_signal=signal.SIGINT))
     child.start()

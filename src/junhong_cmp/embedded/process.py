@@ -18,6 +18,7 @@ from junhong_cmp.embedded.pids import write_record
 
 _LAUNCHER: Final = Path(__file__).with_name("launch.py")
 _LOG_ROTATE_BYTES: Final = 10 * 1024 * 1024
+_LOG_TAIL_BYTES: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,7 @@ class ChildProcess:
         self.spec = spec
         self._popen: subprocess.Popen[bytes] | None = None
         self._exit: Future[int] = Future()
+        self._log_start = 0
 
     @property
     def pid(self) -> int | None:
@@ -80,6 +82,7 @@ class ChildProcess:
             raise RuntimeError("子进程只能从主线程启动：父线程结束会被内核当作父进程退出")
         rotate_log(self.spec.log_path)
         with self.spec.log_path.open("ab") as log_file:
+            self._log_start = log_file.tell()
             self._popen = subprocess.Popen(  # noqa: S603 - program paths come from our wheels, never from input
                 self._command(),
                 stdin=subprocess.DEVNULL,
@@ -134,10 +137,10 @@ class ChildProcess:
         return await self.wait()
 
     def log_tail(self, lines: int = 15) -> str:
-        """Return the last lines of the program's log, for the error that reports its death."""
+        """Return the last lines this program wrote to its log, for the error that reports its death."""
         try:
             with self.spec.log_path.open("rb") as log_file:
-                log_file.seek(max(0, self.spec.log_path.stat().st_size - 64 * 1024))
+                log_file.seek(max(self._log_start, self.spec.log_path.stat().st_size - _LOG_TAIL_BYTES))
                 text = log_file.read().decode("utf-8", "replace")
         except OSError:
             return ""
