@@ -22,7 +22,7 @@ def listed_scenarios() -> dict[str, set[str]]:
     return scenarios
 
 
-def tested_scenarios(path: Path) -> list[str]:
+def titles_in(path: Path) -> list[str]:
     """First docstring lines of a file's tests."""
     return [
         (ast.get_docstring(node) or "").splitlines()[0]
@@ -36,5 +36,5 @@ def test_every_requirement_has_its_file_and_every_scenario_its_test() -> None:
     assert scenarios
     assert set(scenarios) == {path.name for path in TESTS.glob("test_*.py")}
     for name, titles in scenarios.items():
-        tested = tested_scenarios(TESTS / name)
+        tested = titles_in(TESTS / name)
         assert sorted(tested) == sorted(titles), name
