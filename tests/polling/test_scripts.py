@@ -37,7 +37,9 @@ async def claim(scripts: ShardScripts, *, limit: int = 10, visibility_ms: int = 
     return batch
 
 
-async def start(scripts: ShardScripts, *pairs: tuple[int, int], timeout_ms: int = 60_000) -> list[Started | None]:
+async def start(
+    scripts: ShardScripts, *pairs: tuple[int, int], timeout_ms: int = 60_000
+) -> list[Started | None]:
     (reply,) = await scripts.start({SHARD: pairs}, timeout_ms=timeout_ms)
     assert not isinstance(reply, Exception), reply
     return reply

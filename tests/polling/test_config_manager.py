@@ -1,0 +1,83 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from structlog.testing import capture_logs
+from tests.polling.plant import HOURLY, add_cards, add_rule
+from tests.waiting import wait_until
+
+from junhong_cmp.cards.account_store import pause_account
+from junhong_cmp.cards.model import CarrierAccount
+from junhong_cmp.db.pool import Pool
+from junhong_cmp.embedded.postgres_server import EmbeddedPostgres
+from junhong_cmp.polling.config_manager import PollingConfigManager
+from junhong_cmp.polling.tasks import TaskType
+
+
+async def test_a_change_arrives_without_waiting_for_the_next_read(
+    pool: Pool, postgres_dsn: str, account: CarrierAccount
+) -> None:
+    manager = PollingConfigManager(pool, postgres_dsn, reread_every=timedelta(hours=1))
+    await manager.start()
+    (card,) = await add_cards(pool, account, 1)
+    assert manager.rule_for(card, TaskType.POLLING_CARDDATA) is None
+    seen = []
+    manager.subscribe(seen.append)
+    await add_rule(pool)
+    await wait_until(
+        lambda: manager.rule_for(card, TaskType.POLLING_CARDDATA) is not None, description="the rule"
+    )
+    assert seen[-1] is manager.snapshot
+    async with pool.acquire() as conn:
+        await pause_account(conn, account.id, datetime.now(UTC) + timedelta(hours=1), "test")
+    await wait_until(
+        lambda: manager.snapshot.accounts[account.id].paused_until is not None, description="the pause"
+    )
+    await manager.stop()
+
+
+async def test_a_bad_version_is_refused_once_and_the_last_good_one_kept(
+    pool: Pool, postgres_dsn: str, account: CarrierAccount
+) -> None:
+    await add_rule(pool)
+    manager = PollingConfigManager(pool, postgres_dsn)
+    await manager.refresh()
+    good = manager.snapshot
+    await add_rule(pool, {"carddata": {"interval_s": 0}})
+    with capture_logs() as logs:
+        await manager.refresh()
+        await manager.refresh()
+    assert manager.snapshot is good
+    (entry,) = [entry for entry in logs if entry["log_level"] == "error"]
+    assert entry["event"] == f"轮询配置无效，继续使用版本 {good.version}"
+    await pool.execute("DELETE FROM polling_config WHERE intervals->'carddata'->>'interval_s' = '0'")
+    await manager.refresh()
+    assert manager.snapshot.version > good.version
+
+
+async def test_a_database_that_is_away_changes_nothing_once_started(
+    pool: Pool, postgres_dsn: str, postgres_server: EmbeddedPostgres
+) -> None:
+    await add_rule(pool, HOURLY)
+    manager = PollingConfigManager(pool, postgres_dsn, reread_every=timedelta(milliseconds=20))
+    await manager.start()
+    good = manager.snapshot
+    with capture_logs() as logs:
+        await postgres_server.stop()
+        await wait_until(
+            lambda: "轮询配置读取失败，继续使用当前版本" in [entry["event"] for entry in logs],
+            description="the warning",
+        )
+    assert manager.snapshot is good
+    await postgres_server.start()
+    await add_rule(pool, HOURLY, priority=1)
+    await wait_until(lambda: manager.snapshot.version > good.version, description="the new version")
+    await manager.stop()
+
+
+async def test_the_first_read_must_succeed(
+    pool: Pool, postgres_dsn: str, postgres_server: EmbeddedPostgres
+) -> None:
+    await postgres_server.stop()
+    with pytest.raises(OSError):  # noqa: PT011 - whatever the system says about the socket
+        await PollingConfigManager(pool, postgres_dsn).start()
+    await postgres_server.start()
