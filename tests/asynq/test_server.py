@@ -246,7 +246,7 @@ async def test_a_paused_queue_rests_without_a_hot_loop_and_goes_on_when_resumed(
     await asyncio.sleep(0.2)
     before = await commands_processed(bench)
     await asyncio.sleep(0.5)
-    assert await commands_processed(bench) - before < 60  # a hot loop makes thousands
+    assert await commands_processed(bench) - before < 200  # a hot loop makes thousands
     assert not recorder.seen
     await bench.broker.unpause("default")
     await wait_until(lambda: recorder.seen, description="resumed")

@@ -9,6 +9,7 @@ import structlog
 
 from junhong_cmp.asynq.broker import Broker
 from junhong_cmp.asynq.broker_types import Ack, AckOutcome
+from junhong_cmp.asynq.endings import end_tasks
 from junhong_cmp.asynq.in_flight import InFlight, InFlightTable
 from junhong_cmp.asynq.outages import Backoff, OutageLog, is_outage
 from junhong_cmp.asynq.server_config import ServerConfig
@@ -19,6 +20,7 @@ _BATCH = 500
 _MIN_BACKLOG = 2000
 _REFUSED_RETRY_S = 5.0
 _HURRIED_RETRY_S = 0.1
+_CUT_OFF_S = 0.1
 
 
 @dataclass(slots=True, eq=False)
@@ -85,9 +87,7 @@ class Acker:
 
     async def stop(self) -> None:
         """Stop writing; what is not written yet is left to the recovery of its lease."""
-        for writer in self._writers:
-            writer.cancel()
-        await asyncio.gather(*self._writers, return_exceptions=True)
+        await end_tasks(self._writers, _CUT_OFF_S)
 
     def _put(self, entry: _Entry) -> None:
         queue = entry.ack.task.queue

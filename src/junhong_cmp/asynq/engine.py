@@ -13,6 +13,7 @@ from junhong_cmp.asynq.asynq_pb2 import ServerInfo
 from junhong_cmp.asynq.broker import Broker, BrokerLimits
 from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.asynq.deadlines import report_abandoned
+from junhong_cmp.asynq.endings import end_tasks
 from junhong_cmp.asynq.fetcher import Fetcher
 from junhong_cmp.asynq.forwarder import Forwarder
 from junhong_cmp.asynq.heart import Heart, LoopHeart, ThreadHeart
@@ -31,9 +32,10 @@ from junhong_cmp.asynq.watchdog import Watchdog
 log = structlog.stdlib.get_logger(__name__)
 
 _RESTART_S = 1.0
-_CANCEL_WAIT_S = 0.7
-_FLUSH_WAIT_S = 0.6
-_HEART_WAIT_S = 0.5
+_CUT_OFF_S = 0.1
+_CANCEL_WAIT_S = 0.5
+_FLUSH_WAIT_S = 0.5
+_HEART_WAIT_S = 0.4
 """Together they stay below the two seconds a stop may take beyond its grace period."""
 
 
@@ -138,22 +140,18 @@ class Engine:
         return report
 
     async def _drain(self, until: float) -> None:
-        for task in self._background:
-            task.cancel()
-        await self._wakeups.stop()
+        await asyncio.gather(end_tasks(self._background), self._wakeups.stop())
         await self._processor.wait_idle(until - time.monotonic())
         await self._end_fetching(until - time.monotonic())
         self._processor.cancel_all(CancelCause.SHUTDOWN)
         await self._processor.wait_idle(_CANCEL_WAIT_S)
-        await asyncio.gather(*self._background, return_exceptions=True)
 
     async def _end_fetching(self, patience_s: float) -> None:
         """Let a dequeue that is under way end: a cancelled one may have taken tasks nobody would know of."""
         if self._fetching is None:
             return
         await asyncio.wait([self._fetching], timeout=max(patience_s, 0.0))
-        self._fetching.cancel()
-        await asyncio.gather(self._fetching, return_exceptions=True)
+        await end_tasks([self._fetching], _CUT_OFF_S)
 
     def _report_abandoned(self) -> int:
         now = time.monotonic()

@@ -11,9 +11,12 @@ import structlog
 
 from junhong_cmp.asynq.broker import Broker, BrokerLimits
 from junhong_cmp.asynq.connection import RedisClient
+from junhong_cmp.asynq.endings import end_tasks
 from junhong_cmp.asynq.heartbeater import Heartbeater
 
 log = structlog.stdlib.get_logger(__name__)
+
+_CUT_OFF_S = 0.1
 
 
 class Heart(Protocol):
@@ -45,8 +48,8 @@ class LoopHeart:
         """Let the present beat end, remove the server's state, cut off what takes too long."""
         self._stopped.set()
         if self._task is not None:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._task, patience_s)
+            await asyncio.wait([self._task], timeout=patience_s)
+            await end_tasks([self._task], _CUT_OFF_S)
 
 
 class ThreadHeart:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from enum import Enum, auto
 
 from junhong_cmp.asynq.connection import RedisClient
+from junhong_cmp.asynq.endings import end_tasks
 from junhong_cmp.asynq.keys import queue_keys
 from junhong_cmp.asynq.outages import FAULTS, Backoff, OutageLog
 from junhong_cmp.asynq.server_config import Intervals
@@ -49,9 +50,7 @@ class Wakeups:
         """Give up all blocking commands."""
         for timer in self._pause_timers.values():
             timer.cancel()
-        for watcher in self._watchers:
-            watcher.cancel()
-        await asyncio.gather(*self._watchers, return_exceptions=True)
+        await end_tasks(self._watchers)
 
     def ready(self) -> list[str]:
         """Return the queues that may have work."""
