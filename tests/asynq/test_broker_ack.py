@@ -31,7 +31,7 @@ async def leased(redis: Redis, *task_ids: str, options: dict[str, Any] | None = 
     return await wire.take(redis)
 
 
-async def counters(redis: Redis) -> tuple[bytes | None, ...]:
+async def counters(redis: Redis) -> tuple[Any, ...]:
     names = ("processed", f"processed:{DAY}", "failed", f"failed:{DAY}")
     return tuple([await redis.get(PREFIX + name) for name in names])
 

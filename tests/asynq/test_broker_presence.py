@@ -1,4 +1,5 @@
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from redis.asyncio import Redis
@@ -24,8 +25,9 @@ async def test_a_server_shows_itself_and_its_workers(redis: Redis, broker: Broke
 
     await broker.write_server_state(info, workers, timedelta(seconds=10))
 
-    assert ServerInfo.FromString(await redis.get(SERVER)) == info
-    assert {raw.decode() for raw in await redis.hkeys(WORKERS)} == {"a", "b"}
+    shown: Any = await redis.get(SERVER)
+    assert ServerInfo.FromString(shown) == info
+    assert set(await redis.hkeys(WORKERS)) == {b"a", b"b"}
     assert 0 < await redis.ttl(SERVER) <= 10
     assert 0 < await redis.ttl(WORKERS) <= 10
     assert await redis.zscore("asynq:servers", SERVER) == int(NOW) + 10

@@ -1,6 +1,5 @@
 """Reading and preparing Redis as it lies, for tests of the wire format."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from redis.asyncio import Redis
@@ -41,29 +40,31 @@ async def take(redis: Redis, count: int = 10, *, clock: Clock | None = None) -> 
 
 
 async def fields(redis: Redis, task_id: str) -> dict[str, bytes]:
-    raw = await redis.hgetall(f"{PREFIX}t:{task_id}")
+    raw: Any = await redis.hgetall(f"{PREFIX}t:{task_id}")
     return {name.decode(): value for name, value in raw.items()}
 
 
 async def state(redis: Redis, task_id: str) -> str | None:
-    raw = await redis.hget(f"{PREFIX}t:{task_id}", "state")
+    raw: Any = await redis.hget(f"{PREFIX}t:{task_id}", "state")
     return raw.decode() if raw is not None else None
 
 
 async def ids(redis: Redis, name: str) -> list[str]:
     """Ids of a list of the queue, left to right."""
-    return [raw.decode() for raw in await redis.lrange(PREFIX + name, 0, -1)]
+    found: Any = await redis.lrange(PREFIX + name, 0, -1)
+    return [raw.decode() for raw in found]
 
 
 async def scores(redis: Redis, name: str) -> dict[str, int]:
     """Ids and scores of a sorted set of the queue."""
-    found: Sequence[Any] = await redis.zrange(PREFIX + name, 0, -1, withscores=True)
+    found: Any = await redis.zrange(PREFIX + name, 0, -1, withscores=True)
     return {member.decode(): int(score) for member, score in found}
 
 
 async def keys(redis: Redis) -> set[str]:
     """All keys but the registry of queues and the counters."""
-    found = {raw.decode() for raw in await redis.keys("*")}
+    raw: Any = await redis.keys("*")
+    found = {key.decode() for key in raw}
     return {
         key for key in found if key != "asynq:queues" and ":processed" not in key and ":failed" not in key
     }

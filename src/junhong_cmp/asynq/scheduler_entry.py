@@ -104,7 +104,9 @@ class ScheduledEntry:
         last = int(last_raw) if last_raw is not None and last_raw.isdigit() else None
         self._previous = last
         known = [float(at) for at in (last, since, self._settled) if at is not None]
-        return max((at for at in known if at <= now + _CLOCK_AHEAD_S), default=now)
+        latest = max(known, default=now)
+        # Which runs were made before the clock was set back is unknown: none is made up.
+        return latest if latest <= now + _CLOCK_AHEAD_S else now
 
     async def _take(self, step: Step, now: float) -> None:
         """Settle one step, unless another scheduler did; only the one that did reports and records."""
