@@ -1,6 +1,7 @@
 """A server that answers with the bytes a test wrote, however wrong they are."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -63,10 +64,12 @@ class ScriptedServer:
 
 
 @asynccontextmanager
-async def scripted_server(respond: Respond) -> AsyncIterator[ScriptedServer]:
+async def scripted_server(
+    respond: Respond, *, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[ScriptedServer]:
     scripted = ScriptedServer(respond)
-    server = await asyncio.start_server(scripted.serve, "127.0.0.1", 0)
-    scripted.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    server = await asyncio.start_server(scripted.serve, "127.0.0.1", 0, ssl=tls)
+    scripted.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
         yield scripted
     finally:

@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -5,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from structlog.testing import capture_logs
-from tests.gateway.scripted_server import always, json_answer, scripted_server
+from tests.gateway.scripted_server import Exchange, always, json_answer, scripted_server
+from tests.waiting import wait_until
 
 from junhong_cmp.errors import ConfigError
 from junhong_cmp.gateway.client import CardRef, GatewayAccount, GatewayClient
@@ -15,6 +17,7 @@ from junhong_cmp.gateway.errors import (
     CardUnknown,
     GatewayNotConfigured,
     Throttled,
+    Transient,
     WrongCard,
 )
 from junhong_cmp.gateway.http import HttpGateway, open_http_gateway
@@ -179,3 +182,25 @@ def test_a_base_url_that_may_not_be_called_is_a_configuration_error(url: str, cr
 async def test_other_hosts_must_be_listed(gateway: GatewayClient, account: GatewayAccount) -> None:
     with pytest.raises(GatewayNotConfigured, match="允许名单"):
         await gateway.query_usage(replace(account, base_url="http://evil.example.com"), CARD)
+
+
+async def test_a_slow_carrier_keeps_only_its_own_account_waiting(
+    simulator: CarrierSimulator, credential: Credential, account: GatewayAccount
+) -> None:
+    released = asyncio.Event()
+
+    async def slow(exchange: Exchange) -> None:
+        await released.wait()
+        await exchange.send(json_answer({}, status="500 Internal Server Error"))
+
+    async with scripted_server(slow) as server, client_of(simulator.url, credential) as gateway:
+        slow_account = replace(account, id=2, code="slow", base_url=server.url, concurrency=3)
+        stuck = [asyncio.create_task(gateway.query_usage(slow_account, CARD)) for _ in range(50)]
+        await wait_until(lambda: len(server.exchanges) == 3, description="the slow account's slots are full")
+        async with asyncio.timeout(5):
+            for _ in range(50):
+                await gateway.query_usage(account, CARD)
+        assert len(server.exchanges) == server.connections == 3
+        released.set()
+        outcomes = await asyncio.gather(*stuck, return_exceptions=True)
+    assert {type(outcome) for outcome in outcomes} == {Transient}

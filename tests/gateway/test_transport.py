@@ -1,10 +1,12 @@
 import asyncio
 import gzip
 import socket
+import ssl
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from tests.gateway.scripted_server import (
@@ -27,6 +29,7 @@ SHORT = GatewayTimeouts(
     connect=timedelta(seconds=0.3), read=timedelta(seconds=0.3), total=timedelta(seconds=0.8)
 )
 OK = json_answer({"ok": True})
+TLS = Path(__file__).parent / "tls"
 
 
 @asynccontextmanager
@@ -259,6 +262,33 @@ async def test_tls_with_a_stranger_is_refused_as_such() -> None:
         async with plain:
             with pytest.raises(AuthRejected, match="TLS"):
                 await post(client, f"https://127.0.0.1:{plain.sockets[0].getsockname()[1]}")
+        assert not server.exchanges
+
+
+def tls_server(certificate: str) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(TLS / f"{certificate}.pem", TLS / "key.pem")
+    return context
+
+
+async def test_a_trusted_certificate_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(TLS / "cert.pem"))
+    async with scripted_server(always(OK), tls=tls_server("cert")) as server, transport() as client:
+        assert (await post(client, server.url)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("certificate", "trusted"),
+    [("cert", "wrong_host"), ("expired", "expired"), ("wrong_host", "wrong_host")],
+    ids=["unknown authority", "expired", "wrong host"],
+)
+async def test_any_other_certificate_is_refused_before_anything_is_sent(
+    certificate: str, trusted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(TLS / f"{trusted}.pem"))
+    async with scripted_server(always(OK), tls=tls_server(certificate)) as server, transport() as client:
+        with pytest.raises(AuthRejected, match="TLS"):
+            await post(client, server.url)
         assert not server.exchanges
 
 

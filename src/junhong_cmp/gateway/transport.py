@@ -1,6 +1,7 @@
 """One HTTP POST to a gateway: pooled connections, every wait bounded, nothing taken on trust."""
 
 import asyncio
+import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -47,9 +48,10 @@ class HttpTransport:
         self._session: aiohttp.ClientSession | None = None
 
     async def open(self) -> None:
-        """Prepare the connection pool in the running loop."""
+        """Prepare the connection pool in the running loop; ``SSL_CERT_FILE`` may name a private authority."""
         connector = aiohttp.TCPConnector(
             limit=0,  # the bulkhead bounds each account; with a common bound a slow one starves the others
+            ssl=ssl.create_default_context(),
             resolver=GuardedResolver(self._resolver),
             ttl_dns_cache=_DNS_TTL_S,
             keepalive_timeout=_IDLE_CONNECTION_S,
