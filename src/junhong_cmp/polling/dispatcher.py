@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from junhong_cmp.asynq.client import Client
-from junhong_cmp.asynq.errors import BulkEnqueueError
+from junhong_cmp.asynq.client import BulkEnqueueError, Client
 from junhong_cmp.asynq.task import EnqueueOptions, Task
 from junhong_cmp.polling.settings import PollingSettings
 from junhong_cmp.polling.shard_scripts import Claim

@@ -20,8 +20,10 @@ local lease = string.format('%.0f', now + tonumber(ARGV[5]))
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now))
 local free = tonumber(ARGV[1]) - redis.call('ZCARD', KEYS[1])
 -- A point further ahead than any wait allowed stems from a clock stepped back: forget it.
-local ahead = longest + interval * (burst + 1)
-local point = math.min(tonumber(redis.call('GET', KEYS[2])) or 0, now_us + ahead)
+local point = tonumber(redis.call('GET', KEYS[2])) or 0
+if point > now_us + longest + interval * (burst + 1) then
+  point = 0
+end
 point = math.max(point, now_us - interval * (burst - 1))
 local reply, taken = {lease}, false
 for i = 6, #ARGV do
