@@ -48,10 +48,12 @@ async def write_chunk(conn: Conn, import_id: int, account_id: int, chunk: Chunk)
         raise SupersededError("同一导入正由另一个进程执行")
     candidates = [outcome for outcome in chunk.outcomes if isinstance(outcome, Candidate)]
     created = await insert_cards(conn, account_id, [candidate.card for candidate in candidates])
-    known = await find_by_iccids(conn, {candidate.value for candidate in candidates})
+    known = {card.iccid: card for card in created}
+    if others := {candidate.value for candidate in candidates} - known.keys():
+        known |= await find_by_iccids(conn, others)
     new_ids = {card.id for card in created}
     older_ids = {card.id for card in known.values()} - new_ids
-    first_lines = await find_first_lines(conn, import_id, older_ids)
+    first_lines = await find_first_lines(conn, import_id, older_ids) if older_ids else {}
     judge = _Judge(account_id, known, new_ids, first_lines)
     results = [judge.decide(outcome) for outcome in chunk.outcomes]
     await record_rows(conn, import_id, results)

@@ -7,10 +7,15 @@ from junhong_cmp.db.pool import Conn, Pool
 from junhong_cmp.imports.model import RowResult, RowStatus
 
 _COLUMNS: Final = ("task_id", "line_no", "status", "value", "card_id", "reason_code", "reason", "warnings")
+# OFFSET 0 keeps the planner on the index by card: while the table has no statistics yet it would
+# rather read all rows of the task for each card.
 _FIRST_LINES = """
-    SELECT card_id, min(line_no) AS line_no FROM import_row
-    WHERE card_id = ANY ($2::bigint[]) AND task_id = $1
-    GROUP BY card_id
+    SELECT met.card_id, min(r.line_no) AS line_no
+    FROM unnest($2::bigint[]) AS met (card_id)
+    CROSS JOIN LATERAL (
+        SELECT task_id, line_no FROM import_row WHERE card_id = met.card_id OFFSET 0) AS r
+    WHERE r.task_id = $1
+    GROUP BY met.card_id
 """
 _PAGE = """
     SELECT line_no, status, value, card_id, reason_code, reason, warnings FROM import_row
