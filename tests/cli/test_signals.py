@@ -56,7 +56,7 @@ def test_other_commands_get_the_usual_meaning_back() -> None:
     interrupted = (
         "signals.restore()\ntry:\n    " + INT + "except KeyboardInterrupt:\n    print('interrupted')\n"
     )
-    assert outcome(interrupted) == (7, "interrupted\nstill here\n")
+    assert outcome("signals.restore()\n" + interrupted) == (7, "interrupted\nstill here\n")
 
 
 def test_a_blocked_import_is_interrupted() -> None:

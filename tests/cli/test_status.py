@@ -33,7 +33,7 @@ async def env(redis: Redis, redis_url: str, pool: Pool, postgres_dsn: str) -> di
     )
     await pool.execute(
         "INSERT INTO import_task (account_id, file_name, file_key, file_sha256, file_bytes, status, total)"
-        " VALUES ($1, '卡.csv', 'k', 'x', 1, 'done', 9)",
+        " VALUES ($1, '卡.csv', 'k', repeat('a', 64), 1, 'done', 9)",
         account.id,
     )
     return {"JUNHONG_REDIS_URL": redis_url, "JUNHONG_POSTGRES_DSN": postgres_dsn, "COLUMNS": COLUMNS}

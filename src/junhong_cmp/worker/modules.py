@@ -1,7 +1,7 @@
 """The background modules of a worker, each wrapped as something that starts once and stops once."""
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol
 
 import structlog
 
@@ -13,6 +13,7 @@ from junhong_cmp.config import Settings
 from junhong_cmp.errors import CriticalLoopError
 from junhong_cmp.lifecycle import Module
 from junhong_cmp.polling.initializer import PollingInitializer
+from junhong_cmp.polling.scheduler import PollingScheduler
 from junhong_cmp.worker.cron import CRON_ENTRIES
 from junhong_cmp.worker.loop_watch import LoopWatch
 from junhong_cmp.worker.roles import ModuleName, enabled_modules
@@ -21,7 +22,14 @@ from junhong_cmp.worker.task_handler import TaskHandler
 
 log = structlog.stdlib.get_logger(__name__)
 
-HEARTBEAT_CONNECTIONS = 2
+HEARTBEAT_CONNECTIONS: Final = 2
+
+LOOP_TASKS: Final[Mapping[ModuleName, str]] = {
+    ModuleName.POLLING_INITIALIZER: "polling:initializer",
+    ModuleName.POLLING_SCHEDULER: "polling:scheduler",
+    ModuleName.ASYNQ_SCHEDULER: "asynq-scheduler",
+}
+"""The names their background tasks run under."""
 
 
 class Loop(Protocol):
@@ -118,13 +126,10 @@ class WorkerModules:
 
     def enabled(self) -> list[Module]:
         """Return the role's modules in start order."""
-        build: dict[ModuleName, Callable[[], Module]] = {
-            ModuleName.QUEUE_SERVER: lambda: self._queue_server,
-            ModuleName.POLLING_INITIALIZER: self._build_initializer,
-            ModuleName.POLLING_SCHEDULER: self._build_polling_scheduler,
-            ModuleName.ASYNQ_SCHEDULER: self._build_asynq_scheduler,
-        }
-        return [build[name]() for name in enabled_modules(self._settings.worker.role)]
+        names = enabled_modules(self._settings.worker.role)
+        singletons = self._build_singletons() if ModuleName.POLLING_SCHEDULER in names else {}
+        modules: dict[ModuleName, Module] = {ModuleName.QUEUE_SERVER: self._queue_server, **singletons}
+        return [modules[name] for name in names]
 
     def _build_queue_server(self) -> QueueServerModule:
         handler = TaskHandler(self._services)
@@ -146,7 +151,7 @@ class WorkerModules:
     def _open_heartbeat(self) -> RedisClient:
         return open_redis(self._settings.redis.url.get_secret_value(), pool_size=HEARTBEAT_CONNECTIONS)
 
-    def _build_initializer(self) -> Module:
+    def _build_singletons(self) -> dict[ModuleName, Module]:
         services = self._services
         initializer = PollingInitializer(
             services.pool,
@@ -154,11 +159,23 @@ class WorkerModules:
             services.polling_config,
             settings=services.polling_settings,
         )
-        return self._singleton(ModuleName.POLLING_INITIALIZER, initializer)
-
-    def _build_asynq_scheduler(self) -> Module:
-        scheduler = Scheduler(self._services.redis, CRON_ENTRIES)
-        return self._singleton(ModuleName.ASYNQ_SCHEDULER, scheduler, "asynq-scheduler")
-
-    def _singleton(self, name: ModuleName, loop: Loop, task_name: str = "") -> Module:
-        return SingletonModule(name, loop, LoopWatch(task_name or name.value, self._on_failure))
+        polling_scheduler = PollingScheduler(
+            redis=services.redis,
+            queue_manager=services.polling_queue,
+            config_manager=services.polling_config,
+            concurrency=services.polling_concurrency,
+            client=services.client,
+            stats=services.polling_stats,
+            has_gateway=services.gateway is not None,
+            on_lost_data=initializer.report_lost_data,
+            settings=services.polling_settings,
+        )
+        loops: dict[ModuleName, Loop] = {
+            ModuleName.POLLING_INITIALIZER: initializer,
+            ModuleName.POLLING_SCHEDULER: polling_scheduler,
+            ModuleName.ASYNQ_SCHEDULER: Scheduler(services.redis, CRON_ENTRIES),
+        }
+        return {
+            name: SingletonModule(name, loop, LoopWatch(LOOP_TASKS[name], self._on_failure))
+            for name, loop in loops.items()
+        }

@@ -173,10 +173,10 @@ def _failed_start(error: BaseException) -> ExitCode:
             log.error("配置错误", problem=problem)
         return error.exit_code
     if isinstance(error, JunhongError):
-        log.error("Worker 启动失败", reason=str(error))
+        log.error("Worker 未能启动", reason=str(error))
         return error.exit_code
     if isinstance(error, AsynqError):
-        log.error("Worker 启动失败", reason=str(error))
+        log.error("Worker 未能启动", reason=str(error))
         return ExitCode.CONFIGURATION
-    log.error("Worker 启动失败", exc_info=error)
+    log.error("Worker 未能启动", exc_info=error)
     return ExitCode.CRITICAL_LOOP_DIED

@@ -6,7 +6,7 @@ from junhong_cmp.imports.handler import CardImportHandler
 from junhong_cmp.imports.redrive import ImportRedriveHandler
 from junhong_cmp.polling.handlers.carddata import CarddataHandler
 from junhong_cmp.polling.handlers.cardstatus import CardstatusHandler
-from junhong_cmp.polling.handlers.cleanup import CleanupHandler
+from junhong_cmp.polling.handlers.cleanup import DataCleanupHandler
 from junhong_cmp.polling.handlers.realname import RealnameHandler
 from junhong_cmp.polling.tasks import TaskType
 from junhong_cmp.worker.services import Services
@@ -30,7 +30,7 @@ class TaskHandler:
             CardImportHandler(services.pool, services.storage, services.polling_lifecycle),
         )
         self._mux.handle(TaskType.IMPORT_REDRIVE, ImportRedriveHandler(services.pool, services.client))
-        self._mux.handle(TaskType.DATA_CLEANUP, CleanupHandler(services.pool))
+        self._mux.handle(TaskType.DATA_CLEANUP, DataCleanupHandler(services.pool))
 
     @property
     def task_types(self) -> tuple[str, ...]:
