@@ -126,6 +126,19 @@ async def test_unsigned_requests_are_refused(simulator: CarrierSimulator) -> Non
         assert (await response.json())["error"]["code"] == "auth"
 
 
+async def test_a_signed_request_that_is_not_understood_is_refused(
+    simulator: CarrierSimulator, credential: Credential
+) -> None:
+    path, body = "/v1/usage/query", b'{"account":"a"}'
+    headers = signed_headers(credential, path=path, body=body, unix_s=int(time.time()))
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(simulator.url + path, data=body, headers=headers) as response,
+    ):
+        assert response.status == 400
+        assert (await response.json())["error"]["code"] == "bad_request"
+
+
 async def test_a_taken_port_is_a_clear_error(credential: Credential) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -1,6 +1,9 @@
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
+import pytest
+
+from junhong_cmp.gateway import simulator_cards
 from junhong_cmp.gateway.operations import OperationState
 from junhong_cmp.gateway.simulator_cards import RAW_STATUS, REALNAME_STATUSES, CardBook, expected_usage_kb
 
@@ -59,3 +62,19 @@ def test_an_operation_has_its_effect_when_it_is_done() -> None:
     assert cards.operate(iccid, "suspended", "op-1", later) is operation
     assert cards.operation("op-1") is operation
     assert cards.operation("op-2") is None
+
+
+def test_only_the_latest_operations_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulator_cards, "_REMEMBERED_OPERATIONS", 3)
+    cards = book()
+    active = [iccid for iccid in ICCIDS if cards.status(iccid, NOW) == "active"]
+    for number, iccid in enumerate(active[:5]):
+        cards.operate(iccid, "suspended", f"op-{number}", NOW)
+    assert [cards.operation(f"op-{number}") is not None for number in range(5)] == [
+        False,
+        False,
+        True,
+        True,
+        True,
+    ]
+    assert cards.status(active[0], NOW) == "suspended", "the card stays as it was left"

@@ -1,5 +1,8 @@
 from datetime import timedelta
 
+import pytest
+
+from junhong_cmp.gateway import simulator_faults
 from junhong_cmp.gateway.simulator_faults import Fault, FaultPlan, Throttle
 
 
@@ -43,3 +46,11 @@ def test_a_slow_throttle_lets_the_first_call_through() -> None:
     assert throttle.wait_s("a", 0.0) == 0.0
     assert throttle.wait_s("a", 0.0) == 2.0
     assert Throttle(None).wait_s("a", 0.0) == 0.0
+
+
+def test_made_up_accounts_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulator_faults, "_HIGHEST_ACCOUNTS", 10)
+    throttle = Throttle(1.0)
+    for number in range(100):
+        throttle.wait_s(f"account-{number}", 0.0)
+        assert len(throttle._buckets) <= 10

@@ -85,3 +85,13 @@ def test_the_clock_of_the_log_never_steps_back() -> None:
     log = RequestLog(None)
     readings = [log.now_s() for _ in range(1000)]
     assert readings == sorted(readings)
+
+
+def test_a_burst_is_written_before_the_next_regular_flush(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    log = RequestLog(path)
+    log.open()
+    for number in range(20_000):
+        log.add(call(number, number + 1))
+    assert len(list(read_log(path))) == 20_000
+    log.close()

@@ -1,7 +1,5 @@
 """HTTP client faults → what the caller does."""
 
-from typing import Final
-
 import aiohttp
 
 from junhong_cmp.gateway.endpoints import ForbiddenAddressError
@@ -13,16 +11,12 @@ from junhong_cmp.gateway.errors import (
     Transient,
 )
 
-_TLS_REFUSED: Final = "与网关的 TLS 握手失败，请检查证书、主机名和协议版本"
-
 
 def failure_of(error: aiohttp.ClientError) -> GatewayError:
     """Name a fault; only those from before the first byte was sent say ``maybe_executed=False``."""
     match error:
         case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():
             failure = _unconnected(error)
-        case aiohttp.ServerFingerprintMismatch():
-            failure = AuthRejected(_TLS_REFUSED)
         case aiohttp.SocketTimeoutError():
             failure = Transient("等待网关应答超时")
         case aiohttp.ClientPayloadError():
@@ -39,7 +33,7 @@ def _unconnected(error: aiohttp.ClientConnectorError | aiohttp.ConnectionTimeout
         case aiohttp.ConnectionTimeoutError():
             return Transient("连接网关超时", maybe_executed=False)
         case aiohttp.ClientSSLError():
-            return AuthRejected(_TLS_REFUSED)
+            return AuthRejected("与网关的 TLS 握手失败，请检查证书、主机名和协议版本")
         case aiohttp.ClientConnectorError(os_error=ForbiddenAddressError()):
             return GatewayNotConfigured("网关主机解析到不允许的网络地址")
         case aiohttp.ClientConnectorDNSError():
