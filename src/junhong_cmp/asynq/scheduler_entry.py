@@ -103,10 +103,11 @@ class ScheduledEntry:
             since = int(now) if self._settled is None else 0
         last = int(last_raw) if last_raw is not None and last_raw.isdigit() else None
         self._previous = last
-        known = [float(at) for at in (last, since, self._settled) if at is not None]
-        latest = max(known, default=now)
-        # Which runs were made before the clock was set back is unknown: none is made up.
-        return latest if latest <= now + _CLOCK_AHEAD_S else now
+        own = self._settled
+        if all(at is None or at <= now + _CLOCK_AHEAD_S for at in (last, own)):
+            return max(at for at in (last, since, own) if at is not None)
+        # A clock ran ahead and was set back. Which runs were made before is unknown: none is made up.
+        return own if own is not None and own <= now + _CLOCK_AHEAD_S else now
 
     async def _take(self, step: Step, now: float) -> None:
         """Settle one step, unless another scheduler did; only the one that did reports and records."""
