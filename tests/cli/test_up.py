@@ -71,7 +71,7 @@ async def up(data_dir: Path, *arguments: str) -> AsyncIterator[UpProcess]:
         str(data_dir),
         *arguments,
         env=environment(),
-        cwd=data_dir.parent,
+        cwd="/",  # no `.env` there
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
