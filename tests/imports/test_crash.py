@@ -1,0 +1,83 @@
+"""kill -9 in the middle of an import: nothing twice, nothing lost, shards complete."""
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+import asyncpg
+import pytest
+from redis.asyncio import Redis
+from tests.imports.card_files import PutFile, card_file
+from tests.worker_process import ROOT, environment
+
+from junhong_cmp.imports.model import ImportStatus
+from junhong_cmp.imports.store import find_import
+from junhong_cmp.polling.keys import shard_due
+from junhong_cmp.polling.queue_manager import PollingQueueManager
+from junhong_cmp.polling.tasks import TaskType
+from junhong_cmp.storage.store import Storage, open_storage
+
+ROWS = 3_500
+RULE = """
+    INSERT INTO polling_config (name, priority, intervals)
+    VALUES ('每小时', 1, '{"carddata": {"interval_s": 3600}, "cardstatus": {"interval_s": 3600}}')
+"""
+
+
+@pytest.fixture
+def storage_url(tmp_path: Path) -> str:
+    return f"file://{tmp_path}/objects"
+
+
+@pytest.fixture
+def storage(storage_url: str) -> Storage:
+    return open_storage(storage_url)
+
+
+async def run_import(*arguments: str) -> int:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "tests.imports.crashing_import",
+        *arguments,
+        env=environment(PYTHONPATH=f"{ROOT / 'src'}:{ROOT}"),
+        cwd=ROOT,
+        stdout=asyncio.subprocess.DEVNULL,
+    )
+    return await process.wait()
+
+
+@pytest.fixture
+def places(postgres_dsn: str, redis_url: str, storage_url: str) -> tuple[str, str, str]:
+    return postgres_dsn, redis_url, storage_url
+
+
+@pytest.mark.parametrize(("call", "when"), [(1, "before"), (4, "before"), (2, "after")])
+async def test_a_killed_import_goes_on_where_it_died(
+    pool: asyncpg.Pool, redis: Redis, places: tuple[str, str, str], put_file: PutFile, call: int, when: str
+) -> None:
+    await pool.execute(RULE)
+    task = await put_file(card_file(range(ROWS)))
+    assert await run_import(*places, str(task.id), str(call), when) == -signal.SIGKILL
+    died = await find_import(pool, task.id)
+    assert died is not None
+    assert (died.status, died.total) == (ImportStatus.RUNNING, min(call * 1000, ROWS))
+    assert await run_import(*places, str(task.id), "0", "never") == 0
+    done = await find_import(pool, task.id)
+    assert done is not None
+    assert (done.status, done.total, done.imported) == (ImportStatus.DONE, ROWS, ROWS)
+    ids = {row["id"] for row in await pool.fetch("SELECT id FROM iot_card WHERE deleted_at IS NULL")}
+    assert len(ids) == ROWS
+    for task_type in (TaskType.POLLING_CARDDATA, TaskType.POLLING_CARDSTATUS):
+        assert sorted(await waiting_cards(redis, task_type, task.account_id)) == sorted(ids)
+
+
+async def waiting_cards(redis: Redis, task_type: TaskType, account_id: int) -> list[int]:
+    shards = PollingQueueManager(redis).shards([account_id], [task_type])
+    members = [
+        member
+        for shard in shards
+        for member in await redis.execute_command("ZRANGE", shard_due(shard), 0, -1)
+    ]
+    return [int(member) for member in members]
