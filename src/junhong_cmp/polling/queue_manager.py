@@ -145,11 +145,10 @@ class PollingQueueManager:
 
     async def scan(self, shard: ShardId, cursor: int, count: int) -> tuple[int, list[tuple[int, int]]]:
         """Return the next cursor (0 at the end) and some (card id, score) pairs of a shard."""
-        cursor, flat = await self._redis.execute_command(
+        cursor, pairs = await self._redis.execute_command(
             "ZSCAN", keys.shard_due(shard), cursor, "COUNT", count
         )
-        pairs = zip(flat[::2], flat[1::2], strict=True)
-        return int(cursor), [(int(card), int(float(score))) for card, score in pairs if card.isdigit()]
+        return int(cursor), [(int(card), int(score)) for card, score in pairs if card.isdigit()]
 
     async def mark_generation(self, now_ms: int) -> None:
         """Note that a full initialisation is complete."""

@@ -22,6 +22,8 @@ log = structlog.stdlib.get_logger(__name__)
 _MOST_MINUTES: Final = 20_000
 _MOST_GROUPS: Final = 1_000
 _MESSAGE_LIMIT: Final = 200
+_LAST_ATTEMPTS: Final = 3
+_LAST_PAUSE_S: Final = 0.2
 
 
 class PollOutcome(StrEnum):
@@ -167,14 +169,25 @@ class PollStats:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._flush_s):
                     await self._stopping.wait()
-            try:
-                await self.flush()
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
-                if reachable:
-                    log.warning("轮询统计写入失败，稍后补写", error=type(error).__name__)
-                reachable = False
-            else:
-                reachable = True
+            written = await self._try_flush()
+            if reachable and not written:
+                log.warning("轮询统计写入失败，稍后补写")
+            reachable = written
+        await self._flush_last()
+
+    async def _flush_last(self) -> None:
+        for _ in range(_LAST_ATTEMPTS):  # a pooled connection may be stale just after an outage
+            if await self._try_flush():
+                return
+            await asyncio.sleep(_LAST_PAUSE_S)
+        log.warning("轮询统计未能写入，已放弃", minutes=len(self._minutes))
+
+    async def _try_flush(self) -> bool:
+        try:
+            await self.flush()
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+            return False
+        return True
 
 
 def _sum(left: MinuteCounts, right: MinuteCounts) -> MinuteCounts:
