@@ -11,6 +11,7 @@ from redis.asyncio import Redis
 from tests.imports.card_files import PutFile, card_file
 from tests.worker_process import ROOT, environment
 
+from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.imports.model import ImportStatus
 from junhong_cmp.imports.store import find_import
 from junhong_cmp.polling.keys import shard_due
@@ -73,7 +74,7 @@ async def test_a_killed_import_goes_on_where_it_died(
         assert sorted(await waiting_cards(redis, task_type, task.account_id)) == sorted(ids)
 
 
-async def waiting_cards(redis: Redis, task_type: TaskType, account_id: int) -> list[int]:
+async def waiting_cards(redis: RedisClient, task_type: TaskType, account_id: int) -> list[int]:
     shards = PollingQueueManager(redis).shards([account_id], [task_type])
     members = [
         member
