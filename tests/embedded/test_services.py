@@ -145,6 +145,33 @@ async def test_a_folder_closed_to_the_database_account_works(data_folder: Path) 
     await asyncio.to_thread(shutil.rmtree, cluster)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+async def test_a_database_of_another_account_is_left_to_it(data_folder: Path) -> None:
+    (data_folder / "postgres").mkdir()
+    os.chown(data_folder / "postgres", 54_321, 54_321)
+    with pytest.raises(ConfigError, match="属于其他账号"):
+        await EmbeddedServices(data_folder).start()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has folders its servers cannot enter")
+async def test_a_database_that_was_shut_in_later_is_not_replaced(data_folder: Path) -> None:
+    home = data_folder / "home"
+    (home / "data" / "postgres").mkdir(parents=True)
+    home.chmod(0o700)
+    with pytest.raises(ConfigError, match="已不对数据库账号开放"):
+        await EmbeddedServices(home / "data").start()
+
+
+async def test_a_database_half_made_by_a_killed_run_is_made_anew(data_folder: Path) -> None:
+    draft = data_folder / "postgres.unfinished"
+    draft.mkdir()
+    (draft / "PG_VERSION").write_text("18\n")
+    services = EmbeddedServices(data_folder)
+    await services.start()
+    assert not draft.exists()
+    await services.stop()
+
+
 async def test_a_cancelled_start_leaves_nothing_running(data_folder: Path) -> None:
     services = EmbeddedServices(data_folder)
     start = asyncio.create_task(services.start())

@@ -4,6 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
+import structlog
 import typer
 import uvloop
 
@@ -12,55 +13,60 @@ from junhong_cmp.cli.options import AsJson, ConfigFile
 from junhong_cmp.cli.signals import StopSignals
 from junhong_cmp.config.values import parse_duration
 
+log = structlog.stdlib.get_logger(__name__)
+
 # The embedded servers' addresses are known only once they run; these satisfy the configuration until then.
 _EMBEDDED = {"redis.url": "unix:///embedded", "postgres.dsn": "postgresql:///embedded"}
 
 
+RunFor = Annotated[
+    str | None,
+    typer.Option("--for", help="导入完成并开始轮询后运行多久，如 20s；不设则直到 Ctrl-C", show_default=False),
+]
+Cards = Annotated[
+    int | None,
+    typer.Option(min=1, max=1_000_000, help="改用生成的 N 张卡，代替示例文件", show_default=False),
+]
+DataDir = Annotated[
+    Path | None,
+    typer.Option(help="数据目录，覆盖 JUNHONG_DATA_DIR（默认 .junhong）", show_default=False),
+]
+SimulatorLog = Annotated[
+    Path | None,
+    typer.Option(help="把模拟网关收到的每次请求记入此文件", show_default=False),
+]
+
+
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
-    app.command("up", help="一键运行整套系统：内置 Redis、PostgreSQL、模拟网关、导入示例卡并开始轮询")(up)
+    app.command("up", help="一键运行整套系统：内置 Redis、PostgreSQL、模拟网关，导入示例卡并开始轮询")(up)
 
 
 def up(  # noqa: PLR0917 - one parameter a command-line option
     ctx: typer.Context,
-    limit: Annotated[
-        str | None,
-        typer.Option(
-            "--for", help="导入完成并开始轮询后运行多久，如 20s、5m；不设则直到 Ctrl-C", show_default=False
-        ),
-    ] = None,
-    cards: Annotated[
-        int | None,
-        typer.Option(
-            "--cards", min=1, max=1_000_000, help="改用生成的 N 张卡，代替示例文件", show_default=False
-        ),
-    ] = None,
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(
-            "--data-dir", help="数据目录，覆盖 JUNHONG_DATA_DIR（默认 .junhong）", show_default=False
-        ),
-    ] = None,
-    simulator_log: Annotated[
-        Path | None,
-        typer.Option("--simulator-log", help="把模拟网关收到的每次请求记入此文件", show_default=False),
-    ] = None,
+    run_for: RunFor = None,
+    cards: Cards = None,
+    data_dir: DataDir = None,
+    simulator_log: SimulatorLog = None,
     config_file: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Bring everything up, show the polling until told to stop, and take everything down again."""
     signals = ctx.ensure_object(StopSignals)
     signals.install()  # until the run listens to them, nothing is open and a signal just ends us
-    run_for = None if limit is None else _duration(limit)
-    settings = config.load(flags={"config": config_file, "data_dir": data_dir, **_EMBEDDED})
-    logs.configure(level=logs.LogLevel.WARNING, fmt=settings.log.format)
+    limit = None if run_for is None else _duration(run_for)
+    resolution = config.resolve(flags={"config": config_file, "data_dir": data_dir, **_EMBEDDED})
+    settings = resolution.settings
+    logs.configure(level=logs.LogLevel.WARNING, fmt=settings.log.format, secrets=resolution.secrets)
+    for warning in resolution.warnings:
+        log.warning("配置中有可疑之处", detail=warning)
 
     from junhong_cmp.cli.up_run import run_up  # noqa: PLC0415 - heavy; a wrong option must not wait
     from junhong_cmp.cli.up_stage import UpOptions  # noqa: PLC0415
 
     options = UpOptions(
         data_dir=settings.data_dir,
-        run_for=run_for,
+        run_for=limit,
         cards=cards,
         simulator_log=None if simulator_log is None else simulator_log.absolute(),
         config_file=None if config_file is None else config_file.absolute(),

@@ -161,6 +161,7 @@ class UpRun:
     async def _take_down(self) -> None:
         """Stop the worker, read what it reported last, then stop the rest."""
         self._watch.close()
+        self._screen.say("正在停止 …")
         try:
             await self._stage.stop_worker()
             if self._scene is not None:

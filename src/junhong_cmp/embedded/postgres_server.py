@@ -1,5 +1,6 @@
 """Embedded PostgreSQL: a private cluster on a unix socket."""
 
+import shutil
 import signal
 from dataclasses import dataclass
 from datetime import timedelta
@@ -66,9 +67,8 @@ class EmbeddedPostgres:
 
         """
         place = self._place
-        self._claim_folder(place.data_folder)
         self._claim_folder(place.socket_folder)
-        if not (place.data_folder / "PG_VERSION").exists():
+        if not place.data_folder.exists():
             await self._make_cluster()
         self._process = self._child("postgres", self._server_arguments())
         self._process.start()
@@ -117,8 +117,12 @@ class EmbeddedPostgres:
             await connection.close()
 
     async def _make_cluster(self) -> None:
+        """Make the cluster beside its place and move it there when whole: half a one would never start."""
         place = self._place
-        arguments = [str(place.programs.initdb), "-D", str(place.data_folder), "-U", DATABASE_USER]
+        draft = place.data_folder.with_name(f"{place.data_folder.name}.unfinished")
+        shutil.rmtree(draft, ignore_errors=True)
+        self._claim_folder(draft)
+        arguments = [str(place.programs.initdb), "-D", str(draft), "-U", DATABASE_USER]
         arguments += ["--encoding=UTF8", "--no-locale", "--auth-local=trust", "--auth-host=reject"]
         if not place.durable:
             arguments.append("--no-sync")
@@ -133,6 +137,7 @@ class EmbeddedPostgres:
             raise DependencyUnavailableError(
                 f"内置 PostgreSQL 初始化失败（退出码 {code}），日志 {place.log_path}：\n{process.log_tail(8)}"
             )
+        draft.rename(place.data_folder)
 
     def _server_arguments(self) -> list[str]:
         place = self._place

@@ -114,24 +114,27 @@ class EmbeddedServices:
         await _together(self._redis.start(), self._postgres.start())
 
     def _cluster_folder(self) -> Path:
-        here = self.folder.root / "postgres"
-        if self._account is None or self._account.can_enter(self.folder.root):
-            return here
+        here, account = self.folder.root / "postgres", self._account
+        folder = here if account is None or account.can_enter(self.folder.root) else self._linked_folder(here)
+        owner = os.geteuid() if account is None else account.uid
+        if folder.exists() and folder.stat().st_uid != owner:
+            raise ConfigError([f"数据目录 {self.folder.root} 中的数据库属于其他账号，请用原来的账号运行"])
+        return folder
+
+    def _linked_folder(self, here: Path) -> Path:
+        """Return the cluster's folder in the machine's state folder; ``here`` becomes a link to it."""
         digest = hashlib.sha256(os.fsencode(self.folder.root)).hexdigest()[:16]
         elsewhere = _state_folder() / "data" / digest
         if here.is_symlink() and here.readlink() == elsewhere:
             return elsewhere
+        if here.exists():
+            raise ConfigError([f"数据目录 {self.folder.root} 已不对数据库账号开放，请恢复其上级目录的权限"])
         # No link: the data folder is new, so a cluster under its name belongs to one that was deleted.
         shutil.rmtree(elsewhere, ignore_errors=True)
         elsewhere.parent.mkdir(mode=PASSABLE, exist_ok=True)
-        with suppress(FileNotFoundError):
-            here.unlink()
+        here.unlink(missing_ok=True)
         here.symlink_to(elsewhere)
-        log.info(
-            "数据目录对 PostgreSQL 账号不可进入，数据库另存",
-            account=self._account.name,
-            folder=str(elsewhere),
-        )
+        log.info("数据目录不对数据库账号开放，数据库另存", folder=str(elsewhere))
         return elsewhere
 
 
