@@ -157,14 +157,16 @@ async def test_stop_is_bounded_while_redis_is_frozen(redis_server: EmbeddedRedis
     await bench.enqueue("a")
     await wait_until(lambda: gate.entered, description="it runs")
     assert redis_server.process is not None
-    os.kill(redis_server.process.pid, signal.SIGSTOP)
+    pid = redis_server.process.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
     try:
         began = time.monotonic()
         with capture_logs() as logs:
             report = await server.stop()
         assert time.monotonic() - began < 0.2 + 2
     finally:
-        os.kill(redis_server.process.pid, signal.SIGCONT)
+        os.kill(pid, signal.SIGCONT)
     assert report.requeued == 1
     assert "停止时仍有任务结果未能写回，租约到期后将重新投递" in [entry["event"] for entry in logs]
 

@@ -78,14 +78,19 @@ async def test_a_lost_lease_cancels_the_handler_and_drops_its_result(bench: Benc
         keys = queue_keys("default")
         await bench.redis.execute_command("HSET", keys.task(task_id), "owner", "somebody:else")
         await wait_until(lambda: gate.cancelled, description="its handler is cancelled")
-        await wait_until(lambda: any(e["event"] == "租约已失去，丢弃任务结果" for e in logs), description="told")
+        await wait_until(
+            lambda: any(e["event"] == "租约已失去，丢弃任务结果" for e in logs),
+            description="told",
+        )
     assert await bench.ids("active") == [task_id]  # nothing was written: it is the other's
     assert (await bench.counter("failed"), await bench.counter("processed")) == (0, 0)
 
 
 async def test_a_result_that_comes_after_a_takeover_changes_nothing(bench: Bench) -> None:
     async def handler(task: ProcessingTask) -> None:
-        await bench.redis.execute_command("HSET", queue_keys("default").task(task.id), "owner", "somebody:else")
+        await bench.redis.execute_command(
+            "HSET", queue_keys("default").task(task.id), "owner", "somebody:else"
+        )
 
     with capture_logs() as logs:
         await bench.serve(handler)

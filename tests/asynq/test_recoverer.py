@@ -1,5 +1,6 @@
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from tests.asynq.serving import QUICK, Bench, Recorder, no_delay, open_bench
@@ -23,7 +24,7 @@ def recoverer(bench: Bench) -> Recoverer:
     return Recoverer(bench.broker, InFlightTable(), ServerConfig(intervals=QUICK, retry_delay=no_delay))
 
 
-async def abandon(bench: Bench, *kinds: str, **options: object) -> list[str]:
+async def abandon(bench: Bench, *kinds: str, **options: Any) -> list[str]:
     """Take tasks and let their leases lapse long ago."""
     ids = await bench.enqueue(*kinds, **options)
     await bench.broker.dequeue("default", len(ids), owner="dead")
@@ -32,7 +33,9 @@ async def abandon(bench: Bench, *kinds: str, **options: object) -> list[str]:
     return ids
 
 
-async def test_a_lapsed_task_gets_another_try_and_counts_as_failed(bench: Bench, recoverer: Recoverer) -> None:
+async def test_a_lapsed_task_gets_another_try_and_counts_as_failed(
+    bench: Bench, recoverer: Recoverer
+) -> None:
     (task_id,) = await abandon(bench, "a")
     await recoverer.recover("default")
     assert await bench.ids("retry") == [task_id]

@@ -129,6 +129,14 @@ async def test_a_failing_task_is_retried_then_archived(bench: Bench) -> None:
     assert await bench.counter("failed") == 3
 
 
+@pytest.mark.parametrize("text", ["", "x" * 5000, "文件\udcff.csv", "\x00"])
+async def test_any_error_text_can_be_stored(bench: Bench, text: str) -> None:
+    await bench.serve(raising(ValueError(text)))
+    (task_id,) = await bench.enqueue("a", max_retry=0)
+    await bench.wait_size("archived", 1)
+    assert 0 < len((await message_of(bench, task_id)).error_msg) <= 1000
+
+
 async def test_the_retry_delay_is_asked_for(bench: Bench) -> None:
     asked: list[tuple[int, str, str]] = []
 
@@ -189,7 +197,9 @@ async def test_an_unknown_type_is_put_back_and_told_once_per_type(bench: Bench) 
     assert (await message_of(bench, ids[0])).retried == 0
 
 
-@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), asyncio.CancelledError()])
+@pytest.mark.parametrize(
+    "error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), asyncio.CancelledError()]
+)
 async def test_nothing_a_handler_raises_ends_the_server(bench: Bench, error: BaseException) -> None:
     recorder = raising(error)
     await bench.serve(recorder)
@@ -207,7 +217,9 @@ async def test_faulty_callbacks_do_not_lose_the_task(bench: Bench) -> None:
     recorder = raising(ValueError("first"))
     with capture_logs() as logs:
         await bench.serve(
-            recorder, error_handler=broken, retry_delay=lambda *args: delays.pop(0)(*args) if delays else no_delay()
+            recorder,
+            error_handler=broken,
+            retry_delay=lambda *args: delays.pop(0)(*args) if delays else no_delay(),
         )
         await bench.enqueue("a")
         await wait_until(lambda: len(recorder.seen) == 2, description="came again after its lease")

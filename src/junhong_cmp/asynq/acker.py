@@ -19,6 +19,7 @@ log = structlog.stdlib.get_logger(__name__)
 _BATCH = 500
 _MIN_BACKLOG = 2000
 _REFUSED_RETRY_S = 5.0
+_REFUSED_TELL_S = 1.0
 _HURRIED_RETRY_S = 0.1
 _CUT_OFF_S = 0.1
 
@@ -55,6 +56,7 @@ class Acker:
         self._idle = asyncio.Event()
         self._idle.set()
         self._hurry = asyncio.Event()
+        self._refusal_told_at = float("-inf")
         self._writers: list[asyncio.Task[None]] = []
 
     @property
@@ -126,7 +128,7 @@ class Acker:
         return None
 
     async def _isolate(self, queue: str, batch: list[_Entry], error: Exception) -> None:
-        """Halve a batch until the entry that Redis refuses stands alone; its neighbours go through."""
+        """Halve a batch until the entry that cannot be written stands alone; its neighbours go through."""
         if len(batch) > 1:
             middle = len(batch) // 2
             for half in (batch[:middle], batch[middle:]):
@@ -134,7 +136,10 @@ class Acker:
                     for entry in half:
                         self._put(entry)
             return
-        log.error("任务结果被 Redis 拒绝，稍后重试", queue=queue, task_id=_id(batch[0]), exc_info=error)
+        now = time.monotonic()
+        if now - self._refusal_told_at > _REFUSED_TELL_S:  # a spoiled queue refuses everything
+            self._refusal_told_at = now
+            log.error("任务结果无法写回，稍后重试", queue=queue, task_id=_id(batch[0]), exc_info=error)
         for entry in self._still_worth_keeping(batch):
             asyncio.get_running_loop().call_later(_REFUSED_RETRY_S, self._put, entry)
 

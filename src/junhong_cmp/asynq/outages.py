@@ -12,7 +12,15 @@ log = structlog.stdlib.get_logger(__name__)
 FAULTS: tuple[type[Exception], ...] = (exceptions.RedisError, OSError, TimeoutError)
 """What a Redis command may raise for reasons outside this program."""
 
-_PASSING_REPLIES = (
+_PASSING_ERRORS = (
+    exceptions.ReadOnlyError,
+    exceptions.OutOfMemoryError,
+    exceptions.NoPermissionError,
+    exceptions.ClusterDownError,
+    exceptions.TryAgainError,
+)
+"""Replies that redis-py knows by class; it takes their code out of the text."""
+_PASSING_CODES = (
     "READONLY",
     "LOADING",
     "MASTERDOWN",
@@ -32,10 +40,8 @@ _ERROR_TEXT_LIMIT = 200
 def is_outage(error: BaseException) -> bool:
     """Say whether ``error`` is about Redis as a whole, so that it passes and no single task is to blame."""
     if isinstance(error, exceptions.ResponseError):
-        text = str(error).upper()
-        return isinstance(error, exceptions.OutOfMemoryError | exceptions.ReadOnlyError) or any(
-            reply in text for reply in _PASSING_REPLIES
-        )
+        text = str(error)
+        return isinstance(error, _PASSING_ERRORS) or any(code in text for code in _PASSING_CODES)
     return isinstance(error, FAULTS)
 
 

@@ -1,0 +1,95 @@
+"""An empty queue is watched, not asked; without its watch it is asked."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.asynq.serving import QUICK, Bench, Recorder, open_bench
+from tests.waiting import wait_until
+
+from junhong_cmp.asynq.connection import open_blocking_redis
+from junhong_cmp.asynq.server import Server
+from junhong_cmp.asynq.server_config import ServerConfig
+from junhong_cmp.asynq.wakeup import Wakeups
+
+
+@pytest.fixture
+async def bench(redis_url: str) -> AsyncIterator[Bench]:
+    async with open_bench(redis_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def signal() -> asyncio.Event:
+    return asyncio.Event()
+
+
+@pytest.fixture
+async def wakeups(bench: Bench, signal: asyncio.Event) -> AsyncIterator[Wakeups]:
+    watching = Wakeups(bench.blocking, ["default", "other"], QUICK, signal)
+    watching.start()
+    yield watching
+    await watching.stop()
+
+
+async def blocked_clients(bench: Bench) -> int:
+    clients = await bench.redis.execute_command("CLIENT", "LIST")
+    text = clients if isinstance(clients, list) else clients.decode().splitlines()
+    return sum(
+        "blmove" in str(line).lower() and ("flags=b" in str(line) or "'flags': 'b'" in str(line))
+        for line in text
+    )
+
+
+async def test_every_queue_is_ready_at_first_and_nothing_is_watched_unasked(
+    bench: Bench, wakeups: Wakeups
+) -> None:
+    assert wakeups.ready() == ["default", "other"]
+    wakeups.found_empty("default")
+    assert wakeups.ready() == ["other"]
+    await asyncio.sleep(0.05)
+    assert await blocked_clients(bench) == 0
+
+
+async def test_a_watched_queue_wakes_when_a_task_comes_and_its_order_is_kept(
+    bench: Bench, wakeups: Wakeups, signal: asyncio.Event
+) -> None:
+    wakeups.found_empty("default")
+    wakeups.watch_sleeping()
+    ids = await bench.enqueue("a", "b", "c")
+    await asyncio.wait_for(signal.wait(), 5)
+    assert "default" in wakeups.ready()
+    assert await bench.ids("pending") == ids[::-1]
+
+
+async def test_a_watch_that_ends_without_a_task_is_asked_for_again(
+    wakeups: Wakeups, signal: asyncio.Event
+) -> None:
+    wakeups.found_empty("default")
+    wakeups.watch_sleeping()
+    await asyncio.wait_for(signal.wait(), 5)  # the blocking wait of QUICK is over: who has slots may ask
+    assert wakeups.ready() == ["other"]
+
+
+async def test_a_paused_queue_is_looked_at_again_after_a_while(
+    wakeups: Wakeups, signal: asyncio.Event
+) -> None:
+    wakeups.found_paused("other")
+    wakeups.watch_sleeping()
+    assert wakeups.ready() == ["default"]
+    await asyncio.wait_for(signal.wait(), 5)
+    assert wakeups.ready() == ["default", "other"]
+
+
+async def test_without_its_blocking_connection_a_server_polls(bench: Bench) -> None:
+    unreachable = open_blocking_redis("redis-socket:///nowhere/redis.sock")
+    recorder = Recorder()
+    server = Server(bench.redis, unreachable, recorder, ServerConfig(intervals=QUICK))
+    bench.servers.append(server)
+    await server.start()
+    await wait_until(lambda: server.id, description="started")
+    for number in range(1, 4):
+        await bench.enqueue("a")
+        await wait_until(lambda number=number: len(recorder.seen) == number, description="found by asking")
+    await server.stop()
+    await unreachable.aclose()
