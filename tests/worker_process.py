@@ -14,6 +14,7 @@ import orjson
 
 ROOT = Path(__file__).parents[1]
 COMMAND = (sys.executable, "-m", "junhong_cmp")
+ENTRY = "\nimport sys\nfrom junhong_cmp.__main__ import main\nsys.exit(main())"
 STARTED = "Worker 启动"
 INHERITED = ("PATH", "HOME", "LANG", "TMPDIR", "COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START")
 
@@ -36,6 +37,7 @@ class WorkerProcess:
             worker.signal(signal.SIGTERM)
             assert await worker.wait_exit() == 0
 
+    ``prelude`` is Python run in the process before the program, to plant a fault.
     Leaving the block kills what still runs, so no test leaves a process behind.
     """
 
@@ -45,6 +47,7 @@ class WorkerProcess:
         *,
         arguments: Sequence[str] = ("worker",),
         cwd: Path | None = None,
+        prelude: str = "",
     ) -> None:
         self.records: list[Record] = []
         self.raw: list[str] = []
@@ -52,6 +55,7 @@ class WorkerProcess:
         self._env = environment(**{"JUNHONG_LOG_FORMAT": "json", **env})
         self._arguments = tuple(arguments)
         self._cwd = cwd
+        self._prelude = prelude
         self._process: asyncio.subprocess.Process | None = None
         self._readers: list[asyncio.Task[None]] = []
         self._grown = asyncio.Condition()
@@ -72,7 +76,7 @@ class WorkerProcess:
 
     async def start(self) -> Self:
         self._process = await asyncio.create_subprocess_exec(
-            *COMMAND,
+            *self._command,
             *self._arguments,
             env=self._env,
             cwd=self._cwd,
@@ -155,6 +159,10 @@ class WorkerProcess:
             self.signal(signal.SIGKILL)
             await self._process.wait()
         await asyncio.gather(*self._readers)
+
+    @property
+    def _command(self) -> tuple[str, ...]:
+        return (sys.executable, "-c", self._prelude + ENTRY) if self._prelude else COMMAND
 
     @property
     def _running(self) -> asyncio.subprocess.Process:

@@ -13,6 +13,7 @@ class LoopWatch:
         self._task_name = task_name
         self._on_failure = on_failure
         self._watching = False
+        self._reported: BaseException | None = None
 
     def begin(self) -> None:
         """Watch the tasks that run now; call it right after the module's start."""
@@ -25,11 +26,15 @@ class LoopWatch:
         """Stop watching; call it before the module is told to stop."""
         self._watching = False
 
+    def has_reported(self, error: BaseException) -> bool:
+        """Tell whether ``error`` is the one a loop died of, which is then no news any more."""
+        return error is self._reported
+
     def _ended(self, task: asyncio.Task[object]) -> None:
         if not self._watching:
             return
         error = None if task.cancelled() else task.exception()
         reason = f"{type(error).__name__}：{error}" if error is not None else "意外结束"
         failure = CriticalLoopError(f"{task.get_name()} {reason}")
-        failure.__cause__ = error
+        failure.__cause__ = self._reported = error
         self._on_failure(failure)

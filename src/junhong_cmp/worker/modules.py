@@ -97,7 +97,11 @@ class SingletonModule:
     async def stop(self) -> None:
         """Stop watching, then the loop."""
         self._watch.end()
-        await self._loop.stop()
+        try:
+            await self._loop.stop()
+        except Exception as error:
+            if not self._watch.has_reported(error):
+                raise
 
 
 class WorkerModules:

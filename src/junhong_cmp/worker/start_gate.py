@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 import asyncpg
 import structlog
-from redis.exceptions import AuthenticationError, NoPermissionError, RedisError, ResponseError
+from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
 
 from junhong_cmp.clock import Clock
 from junhong_cmp.errors import ConfigError, DependencyUnavailableError, SchemaOutdatedError
@@ -31,6 +31,9 @@ _REFUSED: Final = (
 )
 # The service is not there yet, or not ready yet.
 _NOT_READY: Final = (OSError, TimeoutError, RedisError, asyncpg.PostgresError, asyncpg.InterfaceError)
+
+# No credentials were given, wrong ones, or some to a server that knows none.
+_REFUSAL_SIGNS: Final = ("NOAUTH", "username-password pair", "AUTH <password> called without")
 
 
 class StartGate:
@@ -69,16 +72,14 @@ class StartGate:
                 async with asyncio.timeout(min(ATTEMPT_LIMIT.total_seconds(), max(self._left(), 0.5))):
                     return await attempt()
             except _REFUSED as error:
-                raise ConfigError(
-                    [f"{dependency} 拒绝了登录（{_reason(error)}），请检查账号与密码"]
-                ) from error
+                raise _refused(dependency, error) from error
             except SchemaOutdatedError as error:
                 if self._left() <= 0:
                     raise
                 reason = str(error)
             except _NOT_READY as error:
                 if _is_refusal(error):
-                    raise ConfigError([f"{dependency} 要求登录，请在连接地址中给出密码"]) from error
+                    raise _refused(dependency, error) from error
                 if self._left() <= 0:
                     raise self._unavailable(dependency, error) from error
                 reason = _reason(error)
@@ -110,9 +111,13 @@ class StartGate:
         )
 
 
+def _refused(dependency: str, error: BaseException) -> ConfigError:
+    return ConfigError([f"{dependency} 拒绝登录（{_reason(error)}），请检查连接地址中的账号与密码"])
+
+
 def _is_refusal(error: BaseException) -> bool:
-    """Redis without credentials answers NOAUTH, which redis-py reports as a plain response error."""
-    return isinstance(error, ResponseError) and "NOAUTH" in str(error)
+    """Tell a refused login from an outage where redis-py has no class of its own for it."""
+    return isinstance(error, RedisError) and any(sign in str(error) for sign in _REFUSAL_SIGNS)
 
 
 def _reason(error: BaseException) -> str:
