@@ -28,9 +28,11 @@ local function enqueue_task(task_key, unique_key, target_key, groups_key, item, 
     redis.call('HSET', task_key, 'msg', item.msg, 'state', item.state)
   end
   if item.group ~= '' then
+    -- Also while scheduled, unlike Go: forwarding finds the group by this field, in Go too.
     redis.call('HSET', task_key, 'group', item.group)
   end
   if locked then
+    -- For groups too, unlike Go: whoever deletes the task finds the lock to free by this field.
     redis.call('SET', unique_key, item.id, 'EX', item.ttl)
     redis.call('HSET', task_key, 'unique_key', unique_key)
   end
