@@ -7,6 +7,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
+import structlog
+
 from junhong_cmp.asynq.client import Client
 from junhong_cmp.asynq.connection import open_redis
 from junhong_cmp.cards.store import count_cards
@@ -22,6 +24,8 @@ from junhong_cmp.imports.model import ImportTask
 from junhong_cmp.imports.submit import submit_import
 from junhong_cmp.polling.queue_manager import PollingQueueManager
 from junhong_cmp.storage.store import open_storage
+
+log = structlog.stdlib.get_logger(__name__)
 
 _STOP_MARGIN: Final = timedelta(seconds=7)  # beyond the worker's own grace, for closing what it has open
 _SIMULATOR_STOP_LIMIT: Final = timedelta(seconds=5)
@@ -98,8 +102,12 @@ class UpStage:
 
     async def stop_worker(self) -> None:
         """Let the worker finish what it is doing; afterwards its figures are final."""
-        if self._worker is not None:
-            await self._worker.stop(self._options.worker_grace + _STOP_MARGIN)
+        worker = self._worker
+        if worker is None or not worker.running:
+            return
+        code = await worker.stop(self._options.worker_grace + _STOP_MARGIN)
+        if code != 0:
+            log.warning("Worker 没有正常停止", exit_code=code, log_file=str(worker.spec.log_path))
 
     async def take_down(self) -> None:
         """Stop everything that is still running."""
