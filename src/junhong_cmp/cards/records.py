@@ -13,6 +13,7 @@ from junhong_cmp.cards.observations import (
     StatusWrite,
 )
 from junhong_cmp.db.pool import Conn
+from junhong_cmp.db.rows import execute_rows
 
 ORPHAN_AFTER: Final = 5
 """Times in a row the carrier must deny knowing a card before it counts as an orphan."""
@@ -32,7 +33,7 @@ _STATUS = """
 """
 _HISTORY = """
     INSERT INTO card_status_history (card_id, old_status, new_status, old_raw, new_raw, observed_at)
-    VALUES ($1, $2, $3, $4, $5, $6)
+    SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[])
 """
 _REALNAME = """
     UPDATE iot_card AS c SET
@@ -74,9 +75,8 @@ async def record_status(conn: Conn, writes: Sequence[StatusWrite]) -> list[Recor
                 before = (row["status"], write.status, row["carrier_status_raw"], write.raw)
                 history.append((write.card_id, *before, write.observed_at))
             results.append(Recorded(outcome=RecordOutcome.RECORDED, changed=changed))
-        await _write_rows(conn, _STATUS, updates)
-        if history:
-            await conn.executemany(_HISTORY, history)
+        await execute_rows(conn, _STATUS, updates)
+        await execute_rows(conn, _HISTORY, history)
     return results
 
 
@@ -92,7 +92,7 @@ async def record_realname(conn: Conn, writes: Sequence[RealNameWrite]) -> list[R
             changed = row["real_name_status"] != write.status or row["orphan"]
             updates.append((write.card_id, write.status, write.observed_at, changed))
             results.append(Recorded(outcome=RecordOutcome.RECORDED, changed=changed))
-        await _write_rows(conn, _REALNAME, updates)
+        await execute_rows(conn, _REALNAME, updates)
     return results
 
 
@@ -119,10 +119,5 @@ async def record_failure(
                     outcome=RecordOutcome.RECORDED, changed=orphan != row["orphan"], fail_count=fail_count
                 )
             )
-        await _write_rows(conn, _FAILURE.format(topic=topic.value), updates)
+        await execute_rows(conn, _FAILURE.format(topic=topic.value), updates)
     return results
-
-
-async def _write_rows(conn: Conn, sql: str, rows: Sequence[tuple[object, ...]]) -> None:
-    if rows:
-        await conn.execute(sql, *(list(column) for column in zip(*rows, strict=True)))

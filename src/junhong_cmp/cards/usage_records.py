@@ -11,6 +11,7 @@ from junhong_cmp.cards.model import PollTopic
 from junhong_cmp.cards.observations import Recorded, RecordOutcome, UsageWrite
 from junhong_cmp.cards.usage import BillingTerms, UsageChange, UsageState, apply_reading
 from junhong_cmp.db.pool import Conn
+from junhong_cmp.db.rows import execute_rows
 
 _CARDS = """
     UPDATE iot_card AS c SET
@@ -96,14 +97,10 @@ class _Effects:
             self.anomalies.append((card_id, change.anomaly, reading_at, *figures))
 
     async def write(self, conn: Conn) -> None:
-        for sql, rows in (
-            (_CARDS, self.cards),
-            (_DAILY, self.daily),
-            (_CYCLES, self.cycles),
-            (_ANOMALIES, self.anomalies),
-        ):
-            if rows:
-                await conn.execute(sql, *(list(column) for column in zip(*rows, strict=True)))
+        await execute_rows(conn, _CARDS, self.cards)
+        await execute_rows(conn, _DAILY, self.daily)
+        await execute_rows(conn, _CYCLES, self.cycles)
+        await execute_rows(conn, _ANOMALIES, self.anomalies)
 
 
 def _state(row: asyncpg.Record) -> UsageState:

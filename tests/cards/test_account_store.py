@@ -1,0 +1,76 @@
+from datetime import timedelta
+
+from tests.cards.inventory import NOON, add_account, hours
+
+from junhong_cmp.cards.account_store import (
+    NewAccount,
+    find_account,
+    list_accounts,
+    pause_account,
+    record_account,
+)
+from junhong_cmp.cards.carrier import Carrier
+from junhong_cmp.db.pool import Pool
+
+
+async def test_every_field_comes_back(pool: Pool) -> None:
+    new = NewAccount(
+        code="cucc-27",
+        carrier=Carrier.CUCC,
+        name="联通 27 日",
+        driver="cucc",
+        base_url="https://gateway.example",
+        credential_ref="cucc",
+        tz="UTC",
+        billing_day=27,
+        usage_unit="MB",
+        usage_lag=timedelta(hours=6),
+        qps=2.5,
+        concurrency=3,
+        daily_quota=10_000,
+        per_card_min_gap=timedelta(minutes=3),
+        batch_size=50,
+        polling_enabled=False,
+    )
+    async with pool.acquire() as conn:
+        account = await record_account(conn, new)
+        assert await find_account(conn, "cucc-27") == account
+    for field in NewAccount.__dataclass_fields__:
+        assert getattr(account, field) == getattr(new, field)
+
+
+async def test_defaults_are_those_of_the_schema(pool: Pool) -> None:
+    account = await add_account(pool, "by-code")
+    await pool.execute("INSERT INTO carrier_account (code, carrier) VALUES ('by-sql', 'cmcc')")
+    async with pool.acquire() as conn:
+        accounts = await list_accounts(conn)
+        assert await find_account(conn, "nobody") is None
+    by_code, by_sql = (
+        {name: getattr(each, name) for name in each.__dataclass_fields__ if name not in {"id", "code"}}
+        for each in accounts
+    )
+    assert by_code == by_sql
+    assert accounts[0] == account
+
+
+async def test_recording_again_updates_and_keeps_the_pause(pool: Pool) -> None:
+    account = await add_account(pool)
+    async with pool.acquire() as conn:
+        assert await pause_account(conn, account.id, hours(1), "限流")
+        changed = await record_account(conn, NewAccount(code=account.code, carrier=Carrier.CTCC, qps=9))
+    assert (changed.id, changed.carrier, changed.qps) == (account.id, Carrier.CTCC, 9)
+    assert (changed.paused_until, changed.pause_reason) == (hours(1), "限流")
+
+
+async def test_a_pause_is_lengthened_but_never_cut_short(pool: Pool) -> None:
+    account = await add_account(pool)
+    async with pool.acquire() as conn:
+        assert await pause_account(conn, account.id, hours(2), "认证失败")
+        assert not await pause_account(conn, account.id, hours(1), "限流")
+        paused = await find_account(conn, account.code)
+        assert paused is not None
+        assert (paused.paused_until, paused.pause_reason) == (hours(2), "认证失败")
+        assert await pause_account(conn, account.id, hours(3), "维护")
+    assert paused.is_paused(NOON)
+    assert not paused.is_paused(hours(2))
+    assert not account.is_paused(NOON)

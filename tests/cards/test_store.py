@@ -1,0 +1,145 @@
+import asyncio
+
+from tests.cards.inventory import add_account, add_cards, reload
+
+from junhong_cmp.cards.model import CardStatus, NewCard, PollProgress, PollTopic, RealNameStatus, StopReason
+from junhong_cmp.cards.store import (
+    count_cards,
+    delete_card,
+    find_by_iccids,
+    insert_cards,
+    load_cards,
+    set_polling_enabled,
+    stream_enabled_cards,
+)
+from junhong_cmp.db.pool import Pool
+
+SHORT = "8986001234567890123"
+
+
+async def insert(pool: Pool, *iccids: str, code: str = "cmcc-1") -> list[str]:
+    account = await add_account(pool, code)
+    async with pool.acquire() as conn, conn.transaction():
+        cards = await insert_cards(conn, account.id, [NewCard(iccid=iccid) for iccid in iccids])
+    return [card.iccid for card in cards]
+
+
+async def test_a_new_card_has_its_fields_and_knows_nothing_yet(pool: Pool) -> None:
+    account = await add_account(pool)
+    new = NewCard(
+        iccid="898604B7192270274525",
+        msisdn="14700000001",
+        imsi="460001234567890",
+        imei="860000000000001",
+        batch_no="B-1",
+        category="物联网",
+        plan="30M",
+        real_name_required=True,
+    )
+    async with pool.acquire() as conn, conn.transaction():
+        (card,) = await insert_cards(conn, account.id, [new])
+    for field in NewCard.__dataclass_fields__:
+        assert getattr(card, field) == getattr(new, field)
+    assert card.iccid19 == new.iccid19 == "898604B719227027452"
+    assert card.account_id == account.id
+    assert (card.status, card.stop_reason) == (CardStatus.UNKNOWN, StopReason.NONE)
+    assert card.real_name_status is RealNameStatus.UNKNOWN
+    assert card.polling_enabled
+    assert [card.progress(topic) for topic in PollTopic] == [PollProgress()] * 3
+    assert await reload(pool, card) == card
+
+
+async def test_real_names_nobody_asks_for_are_not_required(pool: Pool) -> None:
+    (card,) = await add_cards(pool, await add_account(pool), 1)
+    assert card.real_name_status is RealNameStatus.NOT_REQUIRED
+
+
+async def test_cards_come_back_in_the_order_given(pool: Pool) -> None:
+    iccids = [f"{89860000000000000000 + number}" for number in (7, 3, 9, 1)]
+    assert await insert(pool, *iccids) == iccids
+
+
+async def test_only_what_was_missing_is_inserted(pool: Pool) -> None:
+    assert await insert(pool, SHORT + "1", SHORT + "2") == [SHORT + "1", SHORT + "2"]
+    assert await insert(pool, SHORT + "2", SHORT + "3", code="other") == [SHORT + "3"]
+    assert await insert(pool) == []
+
+
+async def test_the_other_form_of_a_number_is_the_same_card(pool: Pool) -> None:
+    assert await insert(pool, SHORT + "1") == [SHORT + "1"]
+    assert await insert(pool, SHORT) == []
+    assert await insert(pool, "9" + SHORT[1:], "9" + SHORT[1:] + "5") == ["9" + SHORT[1:]]
+    assert await insert(pool, "9" + SHORT[1:] + "6") == []
+
+
+async def test_two_imports_at_once_never_insert_both_forms(pool: Pool) -> None:
+    await add_account(pool)
+    numbers = [f"898600{number:013d}" for number in range(50)]
+    inserted = await asyncio.gather(
+        insert(pool, *numbers), insert(pool, *(number + "4" for number in reversed(numbers)))
+    )
+    assert sum(len(each) for each in inserted) == len(numbers)
+    assert await count_cards(pool) == len(numbers)
+
+
+async def test_finding_by_either_form(pool: Pool) -> None:
+    await insert(pool, SHORT + "1", SHORT + "2", "9" + SHORT[1:])
+    async with pool.acquire() as conn:
+        asked = [SHORT, SHORT + "2", SHORT + "3", "9" + SHORT[1:] + "7", "8" * 19]
+        found = await find_by_iccids(conn, asked)
+    assert {asked: card.iccid for asked, card in found.items()} == {
+        SHORT: SHORT + "1",
+        SHORT + "2": SHORT + "2",
+        "9" + SHORT[1:] + "7": "9" + SHORT[1:],
+    }
+
+
+async def test_a_deleted_card_is_gone_and_its_number_free(pool: Pool) -> None:
+    account = await add_account(pool)
+    (card,) = await add_cards(pool, account, 1)
+    async with pool.acquire() as conn:
+        deleted = await delete_card(conn, card.id)
+        assert deleted is not None
+        assert deleted.version == card.version + 1
+        assert await delete_card(conn, card.id) is None
+        assert await set_polling_enabled(conn, card.id, enabled=True) is None
+        assert await load_cards(conn, [card.id]) == {}
+        assert await find_by_iccids(conn, [card.iccid]) == {}
+    assert await count_cards(pool) == 0
+    assert await insert(pool, card.iccid) == [card.iccid]
+
+
+async def test_counting_by_account(pool: Pool) -> None:
+    account = await add_account(pool)
+    await add_cards(pool, account, 3)
+    assert await insert(pool, SHORT, code="other") == [SHORT]
+    assert await count_cards(pool) == 4
+    assert await count_cards(pool, account.id) == 3
+
+
+async def test_streaming_passes_over_deleted_and_disabled_cards_in_bounded_pages(pool: Pool) -> None:
+    cards = await add_cards(pool, await add_account(pool), 10)
+    async with pool.acquire() as conn:
+        await delete_card(conn, cards[2].id)
+        disabled = await set_polling_enabled(conn, cards[5].id, enabled=False)
+        assert disabled is not None
+        assert not disabled.polling_enabled
+    pages = [[card.id for card in page] async for page in stream_enabled_cards(pool, page=3)]
+    expected = [card.id for index, card in enumerate(cards) if index not in {2, 5}]
+    assert [len(page) for page in pages] == [3, 3, 2]
+    assert [each for page in pages for each in page] == expected
+    rest = [
+        card.id async for page in stream_enabled_cards(pool, after_id=expected[4], page=3) for card in page
+    ]
+    assert rest == expected[5:]
+
+
+async def test_cards_inserted_while_streaming_are_met(pool: Pool) -> None:
+    await add_cards(pool, await add_account(pool), 4)
+    seen: list[str] = []
+    async for page in stream_enabled_cards(pool, page=2):
+        if not seen:
+            await insert(pool, SHORT)
+        seen += [card.iccid for card in page]
+    assert len(seen) == 5
+    assert seen[-1] == SHORT
