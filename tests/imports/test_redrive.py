@@ -36,3 +36,18 @@ async def test_finished_imports_stay_out_of_the_queue(
     task = await put_file(card_file([1]))
     await CardImportHandler(pool, storage, announcements).process_task(delivery(task.id))
     assert await ImportRedriveHandler(pool, Client(redis)).redrive() == []
+
+
+async def test_an_import_that_stands_still_is_reported_once(
+    pool: asyncpg.Pool, redis: Redis, put_file: PutFile
+) -> None:
+    task = await put_file(card_file([1]))
+    redrive = ImportRedriveHandler(pool, Client(redis))
+    await redrive.redrive()
+    await pool.execute("UPDATE import_task SET updated_at = now() - interval '2 hours'")
+    with capture_logs() as logs:
+        await redrive.redrive()
+        await redrive.redrive()
+    assert [(entry["event"], entry["import_ids"]) for entry in logs] == [
+        ("导入长时间没有进展，请检查导入队列与归档任务", [task.id])
+    ]

@@ -1,5 +1,9 @@
 """The handler of ``platform:import_redrive``: imports outlive a lost queue."""
 
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Final
+
 import structlog
 
 from junhong_cmp.asynq.client import Client
@@ -12,6 +16,9 @@ from junhong_cmp.imports.tasks import message_for
 log = structlog.stdlib.get_logger(__name__)
 
 
+_STALLED_AFTER: Final = timedelta(hours=1)
+
+
 class ImportRedriveHandler:
     """An import re-drive handler puts unfinished imports back into the queue if they are not in it.
 
@@ -22,6 +29,7 @@ class ImportRedriveHandler:
     def __init__(self, pool: Pool, client: Client) -> None:
         self._pool = pool
         self._client = client
+        self._reported: set[int] = set()
 
     async def process_task(self, task: ProcessingTask) -> None:  # noqa: ARG002 - the task carries nothing
         """Enqueue what is missing."""
@@ -29,13 +37,21 @@ class ImportRedriveHandler:
 
     async def redrive(self) -> list[int]:
         """Enqueue what is missing and return the ids of those imports."""
-        ids = await list_unfinished(self._pool)
-        results = await self._client.enqueue_many([message_for(import_id) for import_id in ids])
+        unfinished = await list_unfinished(self._pool)
+        results = await self._client.enqueue_many([message_for(import_id) for import_id in unfinished])
         missing = [
             import_id
-            for import_id, result in zip(ids, results, strict=True)
+            for import_id, result in zip(unfinished, results, strict=True)
             if result.status is EnqueueStatus.ENQUEUED
         ]
         if missing:
             log.warning("导入任务不在队列中，已重新入队", import_ids=missing)
+        self._report_stalled({one: idle for one, idle in unfinished.items() if one not in missing})
         return missing
+
+    def _report_stalled(self, queued: Mapping[int, timedelta]) -> None:
+        """Say once that an import does not move though its task is in the queue, waiting or archived."""
+        stalled = {import_id for import_id, idle in queued.items() if idle >= _STALLED_AFTER}
+        if fresh := sorted(stalled - self._reported):
+            log.error("导入长时间没有进展，请检查导入队列与归档任务", import_ids=fresh)
+        self._reported = stalled

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from datetime import timedelta
 from typing import Final
 
 import asyncpg
@@ -39,7 +40,11 @@ _FINISH = """
     WHERE id = $1 AND status IN ('pending', 'running')
     RETURNING true
 """
-_UNFINISHED = "SELECT id FROM import_task WHERE status IN ('pending', 'running') ORDER BY id"
+_UNFINISHED = """
+    SELECT id, now() - updated_at AS idle FROM import_task
+    WHERE status IN ('pending', 'running')
+    ORDER BY id
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,9 +109,9 @@ async def finish_import(
     return bool(await conn.fetchval(_FINISH, import_id, status, result_key, error))
 
 
-async def list_unfinished(conn: Conn | Pool) -> list[int]:
-    """Return the ids of the imports that still have to be worked on, the oldest first."""
-    return [row["id"] for row in await conn.fetch(_UNFINISHED)]
+async def list_unfinished(conn: Conn | Pool) -> dict[int, timedelta]:
+    """Return the ids of imports that are not final, the oldest first, and how long each stands still."""
+    return {row["id"]: row["idle"] for row in await conn.fetch(_UNFINISHED)}
 
 
 def _from_row(row: asyncpg.Record | None) -> ImportTask | None:
