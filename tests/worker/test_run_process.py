@@ -210,7 +210,7 @@ async def test_unfinished_tasks_go_back_to_the_queue(env: dict[str, str], redis:
         began = time.monotonic()
         assert await worker.stop() == 0, worker.log_text
         assert time.monotonic() - began < 0.5 + EXIT_LIMIT_S + SLACK_S
-    assert worker.find("任务服务器已排空", requeued=1, abandoned=0)
+    assert worker.find("任务服务器已停止", requeued=1, abandoned=0)
     assert await redis.lrange("asynq:{polling}:pending", 0, -1) == [b"slow"]
 
 

@@ -150,17 +150,9 @@ class BootstrapWorker:
 
     async def _wire(self, gate: StartGate, opened: _Opened) -> Services:
         polling = self._polling_settings()
-        queue = PollingQueueManager(
-            opened.redis,
-            shards_per_account=self._settings.polling.shards_per_account,
-            turn_timeout=polling.turn_timeout,
-        )
-        self._close_later("轮询队列", queue.close)
+        queue = self._open_queue(opened, polling)
+        concurrency = self._open_concurrency(opened, polling)
         config = PollingConfigManager(opened.pool, self._settings.postgres.dsn.get_secret_value())
-        concurrency = AccountConcurrency(
-            opened.redis, slot_lease=polling.slot_lease, rate_wait=polling.rate_wait
-        )
-        self._close_later("账号并发控制", concurrency.close)
         stats = PollStats(opened.pool, clock=self._clock)
         base = PollingBase(
             pool=opened.pool,
@@ -173,10 +165,7 @@ class BootstrapWorker:
             clock=self._clock,
         )
         self._close_later("轮询流程", base.close)
-        await gate.wait_for("轮询配置", config.start)
-        self._close_later("轮询配置", config.stop)
-        await stats.start()
-        self._close_later("轮询统计", stats.stop)
+        await self._start_loops(gate, config, stats)
         return Services(
             redis=opened.redis,
             blocking_redis=opened.blocking_redis,
@@ -192,6 +181,28 @@ class BootstrapWorker:
             polling_base=base,
             polling_lifecycle=PollingLifecycleService(queue, config, settings=polling),
         )
+
+    def _open_queue(self, opened: _Opened, polling: PollingSettings) -> PollingQueueManager:
+        queue = PollingQueueManager(
+            opened.redis,
+            shards_per_account=self._settings.polling.shards_per_account,
+            turn_timeout=polling.turn_timeout,
+        )
+        self._close_later("轮询队列", queue.close)
+        return queue
+
+    def _open_concurrency(self, opened: _Opened, polling: PollingSettings) -> AccountConcurrency:
+        concurrency = AccountConcurrency(
+            opened.redis, slot_lease=polling.slot_lease, rate_wait=polling.rate_wait
+        )
+        self._close_later("账号并发控制", concurrency.close)
+        return concurrency
+
+    async def _start_loops(self, gate: StartGate, config: PollingConfigManager, stats: PollStats) -> None:
+        await gate.wait_for("轮询配置", config.start)
+        self._close_later("轮询配置", config.stop)
+        await stats.start()
+        self._close_later("轮询统计", stats.stop)
 
     def _polling_settings(self) -> PollingSettings:
         settings = self._settings.polling

@@ -45,7 +45,7 @@ class Loop(Protocol):
 
 
 class QueueServerModule:
-    """A queue server module consumes tasks; its stop drains, and says what became of the tasks in flight."""
+    """A queue server module consumes tasks; its stop drains, then lets handlers finish their batches."""
 
     name = ModuleName.QUEUE_SERVER
 
@@ -70,15 +70,9 @@ class QueueServerModule:
     async def stop(self) -> None:
         """Drain, then put back what is unfinished."""
         try:
-            report = await self._server.stop()
+            await self._server.stop()
         finally:
             await self._handler.close()
-        log.info(
-            "任务服务器已排空",
-            completed=report.completed,
-            requeued=report.requeued,
-            abandoned=report.abandoned,
-        )
 
 
 class SingletonModule:
