@@ -102,6 +102,15 @@ async def test_archive_keeps_task_and_lock(redis: Redis, broker: Broker) -> None
     assert await counters(redis) == (b"1", b"1", b"1", b"1")
 
 
+@pytest.mark.parametrize(
+    ("error", "stored"), [("\udc80 broken", "? broken"), ("卡" * 10_000, "卡" * 2730), ("", "")]
+)
+async def test_any_error_text_can_be_stored(redis: Redis, broker: Broker, error: str, stored: str) -> None:
+    (task,) = await leased(redis, "a")
+    assert await broker.ack(QUEUE, [Ack(AckKind.RETRY, task, error=error)]) == [OK]
+    assert (await message(redis, "a")).error_msg == stored
+
+
 async def test_requeue_goes_to_the_head_unchanged(redis: Redis, broker: Broker) -> None:
     tasks = await leased(redis, "a")
     await wire.put(redis, "later")

@@ -95,6 +95,15 @@ def test_rules_are_checked(options: dict[str, Any], says: str) -> None:
         prepared(**options)
 
 
+@pytest.mark.parametrize(
+    "task",
+    [Task("\ud800"), Task("t", headers={"k": "\ud800"}), Task("t", "text")],  # type: ignore[arg-type] # the point
+)
+def test_what_cannot_be_encoded_is_refused(task: Task) -> None:
+    with pytest.raises(InvalidTaskError, match="无法编码"):
+        prepare(task, EnqueueOptions(), NOW)
+
+
 def test_a_blank_type_is_refused() -> None:
     with pytest.raises(InvalidTaskError, match="任务类型不能为空"):
         prepare(Task(" "), EnqueueOptions(), NOW)

@@ -14,6 +14,7 @@ from junhong_cmp.asynq.scripting import LuaScript, ScriptArg
 
 _ACK: Final = LuaScript.load("junhong_cmp.asynq", "_lock", "_trim", "_counters", "ack")
 _CHUNK: Final = 500
+_MAX_ERROR_BYTES: Final = 8 * 1024
 _OUTCOMES: Final = {1: AckOutcome.OK, 0: AckOutcome.SUPERSEDED, -1: AckOutcome.MISSING}
 
 
@@ -107,8 +108,16 @@ def _rewritten(ack: Ack, now: float) -> bytes:
     if ack.kind is AckKind.COMPLETE:
         message.completed_at = int(now)
         return encode(message)
-    message.error_msg = ack.error
+    message.error_msg = _storable(ack.error)
     message.last_failed_at = int(now)
     if ack.kind is AckKind.RETRY and ack.is_failure:
         message.retried += 1
     return encode(message)
+
+
+def _storable(error: str) -> str:
+    """Return an error text any message can hold: too long it would get the task quarantined for its size.
+
+    Lone surrogates, which file names and broken answers bring along, cannot be encoded at all.
+    """
+    return error.encode(errors="replace")[:_MAX_ERROR_BYTES].decode(errors="ignore")

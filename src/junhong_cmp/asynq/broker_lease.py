@@ -82,7 +82,7 @@ class Leases:
     async def expired(self, queue: str, cutoff_s: float, limit: int) -> list[LeasedTask]:
         """Return tasks whose lease ran out; see :meth:`Broker.expired_leases`."""
         keys = queue_keys(queue)
-        _, found = await _EXPIRED.run(
+        found = await _EXPIRED.run(
             self._redis,
             [keys.lease, keys.active],
             [keys.task_prefix, int(cutoff_s), limit, self._max_message_bytes],

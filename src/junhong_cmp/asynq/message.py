@@ -54,20 +54,7 @@ def prepare(task: Task, options: EnqueueOptions, now: float) -> PreparedTask:
     check(task, options)
     process_at = _process_at(options, now)
     unique_ttl_s = ceil_seconds(options.unique_for) if options.unique_for is not None else 0
-    timeout_s, deadline_s = _limits(options)
-    message = TaskMessage(
-        type=task.type,
-        payload=task.payload,
-        id=options.task_id if options.task_id is not None else str(uuid.uuid4()),
-        queue=options.queue,
-        retry=max(0, options.max_retry),
-        timeout=timeout_s,
-        deadline=deadline_s,
-        unique_key=queue_keys(options.queue).unique(task.type, task.payload) if unique_ttl_s else "",
-        retention=ceil_seconds(options.retention) if options.retention is not None else 0,
-        group_key=options.group or "",
-        headers=dict(task.headers),
-    )
+    message = _message(task, options)
     if process_at is not None:
         # The lock of a scheduled task starts to run out when the task becomes due (client.go: schedule).
         ttl = process_at - math.floor(now) + unique_ttl_s if unique_ttl_s else 0
@@ -132,6 +119,27 @@ def decode(raw: bytes, *, task_id: str, queue: str) -> TaskMessage:
 def ceil_seconds(duration: timedelta) -> int:
     """Return whole seconds, rounded up: a shorter limit than asked for would be a broken promise."""
     return -(-duration // timedelta(seconds=1))
+
+
+def _message(task: Task, options: EnqueueOptions) -> TaskMessage:
+    timeout_s, deadline_s = _limits(options)
+    unique_key = queue_keys(options.queue).unique(task.type, task.payload) if options.unique_for else ""
+    try:
+        return TaskMessage(
+            type=task.type,
+            payload=task.payload,
+            id=options.task_id if options.task_id is not None else str(uuid.uuid4()),
+            queue=options.queue,
+            retry=max(0, options.max_retry),
+            timeout=timeout_s,
+            deadline=deadline_s,
+            unique_key=unique_key,
+            retention=ceil_seconds(options.retention) if options.retention is not None else 0,
+            group_key=options.group or "",
+            headers=dict(task.headers),
+        )
+    except (ValueError, TypeError):  # a text with lone surrogates, a payload that is no bytes
+        raise InvalidTaskError("任务含有无法编码的文字、数值或类型") from None
 
 
 def _process_at(options: EnqueueOptions, now: float) -> int | None:

@@ -5,7 +5,7 @@
 -- ARGV[2]  latest expiry, unix s
 -- ARGV[3]  most leases to look at
 -- ARGV[4]  most bytes of a message
--- Returns  {looked at, {id, expiry, msg, owner, …}}; msg is '' for one that is too large
+-- Returns  {id, expiry, msg, owner, …}; msg is '' for one that is too large
 -- Atomic because   a lease is dropped for what its hash says: both must be read together.
 local entries = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[2], 'WITHSCORES', 'LIMIT', 0, ARGV[3])
 local found = {}
@@ -30,4 +30,4 @@ for i = 1, #entries, 2 do
     found[#found + 1] = redis.call('HGET', key, 'owner') or ''
   end
 end
-return { #entries / 2, found }
+return found
