@@ -1,5 +1,6 @@
 import asyncio
 import contextlib
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -39,7 +40,10 @@ class Counter:
         return await self.run("import", str(path), *options)
 
     async def run(self, *arguments: str) -> Ended:
-        process = await asyncio.create_subprocess_exec(
+        return await self.end(await self.start(*arguments))
+
+    async def start(self, *arguments: str) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
             *COMMAND,
             *arguments,
             env=environment(**self.env),
@@ -47,8 +51,16 @@ class Counter:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
+
+    async def end(self, process: asyncio.subprocess.Process) -> Ended:
         out, err = await process.communicate()
         return Ended(process.returncode or 0, out.decode(), err.decode())
+
+    async def start_and_submit(self, path: Path) -> asyncio.subprocess.Process:
+        """Return the command once it waits for a worker that is not there."""
+        process = await self.start("import", str(path), "-a", "demo")
+        await wait_until(lambda: list_unfinished(self.pool), description="the import is handed in")
+        return process
 
     @contextlib.asynccontextmanager
     async def worker(self) -> AsyncIterator[None]:
@@ -154,3 +166,40 @@ async def test_unreachable_services_exit_69(counter: Counter) -> None:
     ended = await counter.hand_in(None, "-a", "demo")
     assert (ended.code, "Redis 恢复后会自动入队" in ended.err, "canary" in ended.err) == (69, True, False)
     assert len(await list_unfinished(counter.pool)) == 1
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "cards.csv"
+    path.write_bytes(card_file(range(5)))
+    return path
+
+
+async def test_a_terminal_sees_a_bar(counter: Counter, file: Path) -> None:
+    counter.env["FORCE_COLOR"] = "1"
+    async with counter.worker():
+        ended = await counter.run("import", str(file), "-a", "demo")
+    assert ended.code == 0
+    assert "100%" in ended.err
+    assert "导入 5 · 跳过 0 · 拒绝 0" in ended.err
+
+
+async def test_ctrl_c_leaves_the_import_to_the_worker(counter: Counter, file: Path) -> None:
+    process = await counter.start_and_submit(file)
+    process.send_signal(signal.SIGINT)
+    ended = await counter.end(process)
+    assert (ended.code, ended.err) == (130, "已停止等待；已提交的导入由 Worker 继续\n")
+    assert len(await list_unfinished(counter.pool)) == 1
+
+
+async def test_a_lost_database_connection_is_waited_out(counter: Counter, file: Path) -> None:
+    process = await counter.start_and_submit(file)
+    cut = await counter.pool.fetchval(
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+        " WHERE application_name = 'junhong-import'"
+    )
+    assert cut >= 1
+    async with counter.worker():
+        ended = await counter.end(process)
+    assert (ended.code, ended.err) == (0, "")
+    assert "导入 5，" in ended.out

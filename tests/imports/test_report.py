@@ -1,14 +1,17 @@
 import csv
 import io
 import re
+from pathlib import Path
 
+import asyncpg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from junhong_cmp.imports.model import RowResult, RowStatus
-from junhong_cmp.imports.report import as_cell, format_row
+from junhong_cmp.imports.report import as_cell, format_row, write_report
 from junhong_cmp.imports.rows import show
+from junhong_cmp.storage.errors import StorageUnavailableError
 
 
 def cells_of(line: str) -> list[str]:
@@ -52,3 +55,8 @@ def test_any_value_comes_back_and_no_cell_starts_a_formula(value: str, reason: s
     assert shown.removeprefix("'") == show(value).removeprefix("'")
     for cell in (shown, why):
         assert re.match(r"\s*[=+\-@＝＋－＠]", cell) is None
+
+
+async def test_a_full_disk_is_said_to_be_one(pool: asyncpg.Pool) -> None:
+    with pytest.raises(StorageUnavailableError, match="结果文件无法写入：No space left on device"):
+        await write_report(pool, 1, Path("/dev/full"))
