@@ -75,7 +75,10 @@ async def test_one_limit_for_all_dependencies(clock: FakeClock) -> None:
     [
         AuthenticationError("invalid password"),
         ResponseError("NOAUTH Authentication required."),
+        ResponseError("AUTH <password> called without any password configured for the default user."),
+        RedisConnectionError("invalid username-password pair or user is disabled."),
         asyncpg.InvalidPasswordError("password authentication failed"),
+        asyncpg.exceptions.ClientConfigurationError("invalid DSN"),
     ],
 )
 async def test_refused_credentials_are_not_waited_out(clock: FakeClock, refusal: Exception) -> None:

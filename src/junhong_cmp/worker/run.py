@@ -46,7 +46,11 @@ def run_worker(settings: Settings, stop_source: StopSource) -> int:
     """Run a worker until it is told to stop or cannot go on; return the exit code."""
     guard = ExitGuard()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        code = runner.run(WorkerRun(settings, stop_source, guard).main())
+        try:
+            code = runner.run(WorkerRun(settings, stop_source, guard).main())
+        except Exception:  # a fault of the program itself: told with its traceback, and the process ends
+            log.exception("Worker 意外终止")
+            code = ExitCode.CRITICAL_LOOP_DIED
         # Closing the loop waits for its threads; one may hang in a name look-up.
         guard.arm(STOP_MARGIN, code)
     return int(code)

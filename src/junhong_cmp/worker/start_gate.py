@@ -73,6 +73,8 @@ class StartGate:
                     return await attempt()
             except _REFUSED as error:
                 raise _refused(dependency, error) from error
+            except asyncpg.exceptions.ClientConfigurationError as error:
+                raise ConfigError([f"{dependency} 的连接串无效（{_reason(error)}）"]) from error
             except SchemaOutdatedError as error:
                 if self._left() <= 0:
                     raise
