@@ -1,0 +1,169 @@
+"""The claim protocol under any order of events, on the real scripts: no card lost, none polled twice at once.
+
+A started poll may call the carrier until its claim runs out; then it is dead, and what it does late
+must change nothing. Time cannot be moved in Redis, so a claim "runs out" by being set back to due, as
+seen from the set: the holder's number no longer stands there.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import redis as sync_redis
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from junhong_cmp.asynq.scripting import LuaScript
+
+PACKAGE = "junhong_cmp.polling"
+CARDS = st.integers(1, 4)
+DUE, FENCE, CLAIM = (
+    "polling:{carddata:1:0}:due",
+    "polling:{carddata:1:0}:fence",
+    "polling:{carddata:1:0}:claim",
+)
+
+
+class ClaimProtocol(RuleBasedStateMachine):
+    """Leaders of several terms, consumers that crash and come back late, cards added and removed."""
+
+    client: sync_redis.Redis
+
+    def __init__(self) -> None:
+        super().__init__()
+        names = ("claim", "start", "write_back", "add", "remove", "seal", "hasten")
+        self.scripts = {
+            name: self.client.register_script(LuaScript.load(PACKAGE, name).source) for name in names
+        }
+        self.enabled: set[int] = set()
+        self.tasks: list[tuple[int, int]] = []  # claims in the task queue; delivered any number of times
+        self.polls: list[tuple[int, int]] = []  # started polls that still think they own their card
+        self.epoch = 0
+
+    @initialize()
+    def begin(self) -> None:
+        self.client.flushdb()
+        self.open_term()
+
+    @rule()
+    def open_term(self) -> None:
+        self.epoch += 1
+        assert self.scripts["seal"]([FENCE], [self.epoch]) == str(self.epoch).encode()
+
+    @rule(card=CARDS)
+    def add_card(self, card: int) -> None:
+        (added,) = self.scripts["add"]([DUE], [card, 1000])
+        assert bool(added) == (card not in self.enabled)
+        self.enabled.add(card)
+
+    @rule(card=CARDS)
+    def remove_card(self, card: int) -> None:
+        (removed,) = self.scripts["remove"]([DUE], [card, ""])
+        assert bool(removed) == (card in self.enabled)
+        self.enabled.discard(card)
+
+    @rule(limit=st.integers(1, 4))
+    def claim(self, limit: int) -> None:
+        due_before = {card for card in self.enabled if self.score(card) <= 2000}
+        status, _, _, claim, pairs, foreign = self.scripts["claim"](
+            [DUE, FENCE, CLAIM], [self.epoch, limit, 60_000]
+        )
+        cards = [int(card) for card in pairs[::2]]
+        assert status == b"OK"
+        assert not foreign
+        assert set(cards) <= due_before
+        assert len(cards) == min(limit, len(due_before))
+        self.tasks += [(card, int(claim)) for card in cards]
+
+    @precondition(lambda self: self.epoch > 1)
+    @rule(age=st.integers(1, 3))
+    def claim_by_a_past_leader(self, age: int) -> None:
+        before = self.scores()
+        reply = self.scripts["claim"]([DUE, FENCE, CLAIM], [max(0, self.epoch - age), 10, 60_000])
+        assert reply == [b"FENCED", str(self.epoch).encode()]
+        assert self.scores() == before
+
+    @precondition(lambda self: self.tasks)
+    @rule(data=st.data())
+    def deliver(self, data: st.DataObject) -> None:
+        card, claim = data.draw(st.sampled_from(self.tasks))
+        owned = self.score(card) == claim
+        _, new_claim, started = self.scripts["start"]([DUE, CLAIM], [30_000, card, claim])
+        assert bool(started) == owned
+        if started:
+            assert int(new_claim) > claim
+            self.polls.append((card, int(new_claim)))
+
+    @precondition(lambda self: self.polls)
+    @rule(data=st.data(), soon=st.booleans())
+    def write_back(self, data: st.DataObject, *, soon: bool) -> None:
+        """Finish a poll, be it in time, late, or a second time."""
+        card, claim = data.draw(st.sampled_from(self.polls))
+        before, owned = self.scores(), self.score(card) == claim
+        (written,) = self.scripts["write_back"]([DUE], [card, claim, 1500 if soon else 9_000_000_000_000])
+        assert bool(written) == owned
+        if not owned:
+            assert self.scores() == before
+
+    @precondition(lambda self: self.enabled)
+    @rule(data=st.data())
+    def claim_runs_out(self, data: st.DataObject) -> None:
+        card = data.draw(st.sampled_from(sorted(self.enabled)))
+        self.client.zadd(DUE, {str(card): 1200}, xx=True)
+
+    @rule(card=CARDS)
+    def poll_now(self, card: int) -> None:
+        before = self.score(card)
+        (moved,) = self.scripts["hasten"]([DUE, CLAIM], [card, 1100])
+        if before in {claim for _, claim in self.tasks + self.polls}:
+            assert not moved, "a claim is never broken by haste"
+
+    @invariant()
+    def no_card_is_lost_and_none_is_there_that_should_not_be(self) -> None:
+        assert set(self.scores()) == self.enabled
+
+    @invariant()
+    def at_most_one_holder_owns_a_card(self) -> None:
+        for card in self.enabled:
+            owners = {claim for held, claim in self.tasks + self.polls if held == card}
+            assert sum(claim == self.score(card) for claim in owners) <= 1
+
+    @invariant()
+    def no_claim_was_ever_given_twice_for_a_card(self) -> None:
+        given = self.tasks + self.polls
+        assert len(given) == len(set(given))
+
+    def score(self, card: int) -> int:
+        found = self.client.zscore(DUE, str(card))
+        return 2**60 if found is None else int(found)
+
+    def scores(self) -> dict[int, int]:
+        return {int(card): int(score) for card, score in self.client.zrange(DUE, 0, -1, withscores=True)}
+
+
+@contextmanager
+def machine_on(url: str) -> Iterator[type[ClaimProtocol]]:
+    with sync_redis.Redis.from_url(url) as client:
+        yield type("ClaimProtocolOnRedis", (ClaimProtocol,), {"client": client})
+
+
+@pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisWarning")
+def test_the_protocol_keeps_its_invariants(redis_url: str) -> None:
+    with machine_on(redis_url) as machine:
+        run_state_machine_as_test(  # type: ignore[no-untyped-call] - hypothesis leaves it untyped
+            machine,
+            settings=settings(
+                max_examples=60,
+                stateful_step_count=40,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
