@@ -1,0 +1,112 @@
+"""Every script on a real Redis Cluster of one node: it refuses any script whose keys lie in two slots."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+from tests.waiting import wait_until
+
+from junhong_cmp.asynq.asynq_pb2 import ServerInfo, WorkerInfo
+from junhong_cmp.asynq.broker import Broker
+from junhong_cmp.asynq.broker_types import Ack, AckKind, AckOutcome
+from junhong_cmp.asynq.client import Client
+from junhong_cmp.asynq.connection import open_redis
+from junhong_cmp.asynq.inspector import Inspector
+from junhong_cmp.asynq.scheduler import CronEntry, Scheduler
+from junhong_cmp.asynq.task import EnqueueOptions, EnqueueStatus, Task
+from junhong_cmp.embedded.binaries import find_redis_program
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+async def cluster(data_folder: Path) -> AsyncIterator[Any]:
+    port, bus = free_port(), free_port()
+    arguments = {
+        "port": port,
+        "cluster-port": bus,
+        "cluster-enabled": "yes",
+        "bind": "127.0.0.1",
+        "dir": data_folder,
+    }
+    command = [str(find_redis_program()), "--save", ""]
+    for name, value in arguments.items():
+        command += [f"--{name}", str(value)]
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.DEVNULL)
+    node = Redis(port=port)
+    try:
+        await wait_until(lambda: formed(node), timeout=15, description="the cluster answers")
+        client = open_redis(f"redis-cluster://127.0.0.1:{port}")
+        yield client
+        await client.aclose()
+    finally:
+        await node.aclose()
+        process.terminate()
+        await asyncio.wait_for(process.wait(), 10)
+
+
+async def formed(node: Any) -> bool:
+    try:
+        info: bytes = await node.execute_command("CLUSTER", "INFO")
+        if b"cluster_slots_assigned:0" in info:
+            await node.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+    except RedisError:
+        return False
+    return b"cluster_state:ok" in info
+
+
+async def test_a_task_goes_all_its_ways(cluster: Any) -> None:
+    client, broker = Client(cluster), Broker(cluster)
+    unique = timedelta(hours=1)
+    items = [
+        (Task("t", b"1"), EnqueueOptions(queue=queue, task_id=str(number), unique_for=unique))
+        for queue, number in (("a", 1), ("b", 2), ("c", 3))
+    ]
+    items += [(Task("t"), EnqueueOptions(queue="a", task_id=f"p{number}")) for number in range(4)]
+    items += [(Task("t"), EnqueueOptions(queue="a", group="g")), (items[0][0], EnqueueOptions(queue="a"))]
+    results = await client.enqueue_many(items)
+    assert {result.status for result in results} == {EnqueueStatus.ENQUEUED}
+
+    tasks = (await broker.dequeue("a", 5, owner="w")).tasks
+    assert await broker.extend_leases("a", tasks) == []
+    assert await broker.write_result("a", tasks[0].message.id, b"x")
+    assert (await broker.repair_orphans("a")).total == 0
+    acks = [Ack(kind, task, at=1) for kind, task in zip(AckKind, tasks, strict=True)]
+    assert await broker.ack("a", acks) == [AckOutcome.OK] * 5
+    assert await broker.forward("a") == 1
+    assert await broker.expired_leases("a", 1) == []
+    assert await broker.delete_expired_completed("a") == 1
+    await broker.pause("b")
+    assert (await broker.dequeue("b", 1, owner="w")).paused
+
+    info = ServerInfo(host="h", pid=1, server_id="s")
+    await broker.write_server_state(info, [WorkerInfo(task_id="1")])
+    inspector = Inspector(cluster)
+    assert {queue.queue: queue.pending for queue in await inspector.queues()} == {"a": 3, "b": 1, "c": 1}
+    assert [len(server.workers) for server in await inspector.servers()] == [1]
+    await broker.clear_server_state(info)
+    assert (await inspector.history("a", days=1))[0].processed == 4
+
+
+async def test_cron_entries_fire(cluster: Any) -> None:
+    entry = CronEntry("e", "@every 1s", Task("t"), EnqueueOptions(queue="a", unique_for=timedelta(hours=1)))
+    scheduler = Scheduler(cluster, [entry])
+    await scheduler.start()
+    broker = Broker(cluster)
+    await wait_until(lambda: broker.pending_count("a"), timeout=10, description="a run")
+    inspector = Inspector(cluster)
+    assert len(await inspector.scheduler_entries()) == 1
+    assert len(await inspector.enqueue_events("e")) == 1
+    await scheduler.stop()
+    assert await inspector.scheduler_entries() == []
