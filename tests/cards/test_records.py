@@ -44,7 +44,8 @@ async def put_failures(pool: Pool, *writes: FailureWrite, orphan_after: int = 3)
 
 async def history(pool: Pool, card: Card) -> list[tuple[object, ...]]:
     rows = await pool.fetch(
-        "SELECT old_status, new_status, old_raw, new_raw FROM card_status_history WHERE card_id = $1 ORDER BY id",
+        "SELECT old_status, new_status, old_raw, new_raw FROM card_status_history"
+        " WHERE card_id = $1 ORDER BY id",
         card.id,
     )
     return [tuple(row) for row in rows]

@@ -19,11 +19,13 @@ _INSERT = """
         n.real_name_required, CASE WHEN n.real_name_required THEN 'unknown' ELSE 'not_required' END
     FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
         $8::text[], $9::bool[])
-        AS n (iccid, msisdn, imsi, imei, batch_no, category, plan, real_name_required)
+        WITH ORDINALITY
+        AS n (iccid, msisdn, imsi, imei, batch_no, category, plan, real_name_required, position)
     WHERE NOT EXISTS (
         SELECT FROM iot_card AS c
         WHERE c.iccid19 = left(n.iccid, 19) AND c.deleted_at IS NULL
             AND (c.iccid = n.iccid OR length(c.iccid) = 19 OR length(n.iccid) = 19))
+    ORDER BY n.position
     ON CONFLICT (iccid) WHERE deleted_at IS NULL DO NOTHING
     RETURNING *
 """
