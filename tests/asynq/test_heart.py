@@ -16,6 +16,7 @@ from tests.waiting import wait_until
 
 from junhong_cmp.asynq.keys import queue_keys
 from junhong_cmp.asynq.processing_task import ProcessingTask
+from junhong_cmp.embedded.redis_server import EmbeddedRedis
 
 CRASHER = """
 import asyncio, sys
@@ -84,6 +85,22 @@ async def test_a_lost_lease_cancels_the_handler_and_drops_its_result(bench: Benc
         )
     assert await bench.ids("active") == [task_id]  # nothing was written: it is the other's
     assert (await bench.counter("failed"), await bench.counter("processed")) == (0, 0)
+
+
+@pytest.mark.parametrize("threaded", [True, False])
+async def test_a_lease_that_cannot_be_renewed_for_too_long_is_given_up(
+    redis_server: EmbeddedRedis, bench: Bench, *, threaded: bool
+) -> None:
+    gate = Gate()
+    await bench.serve(gate, threaded=threaded)
+    await bench.enqueue("a")
+    await wait_until(lambda: gate.entered, description="it runs")
+    await redis_server.kill()  # as seen from here; to another worker it may be well
+    await wait_until(lambda: gate.cancelled, description="the handler is cancelled after lease and margin")
+    await redis_server.start()
+    gate.opened.set()
+    await wait_until(lambda: len(gate.entered) == 2, description="the task is delivered again")
+    await wait_until(lambda: bench.counter("processed"), description="and done")
 
 
 async def test_a_result_that_comes_after_a_takeover_changes_nothing(bench: Bench) -> None:

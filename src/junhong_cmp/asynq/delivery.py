@@ -1,7 +1,9 @@
 """From a stored message to what a handler sees."""
 
 import asyncio
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 from junhong_cmp.asynq.asynq_pb2 import TaskMessage
 from junhong_cmp.asynq.broker_types import LeasedTask
@@ -9,6 +11,7 @@ from junhong_cmp.asynq.processing_task import ProcessingTask, ResultSink, discar
 
 _DEFAULT_TIMEOUT_S = 30 * 60
 """Asynq's limit for a task that names neither timeout nor deadline."""
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 _LATEST_UNIX_S = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
 
 
@@ -36,7 +39,7 @@ def view_task(
         id=message.id,
         type=message.type,
         payload=message.payload,
-        headers=dict(message.headers),
+        headers=dict(message.headers) if message.headers else _NO_HEADERS,
         queue=leased.queue,
         retried=message.retried,
         max_retry=message.retry,

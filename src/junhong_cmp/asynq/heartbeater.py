@@ -121,7 +121,7 @@ class Heartbeater:
             task_type=item.task.type,
             task_payload=item.task.payload[:_SHOWN_PAYLOAD_BYTES],
             queue=item.task.queue,
-            start_time=to_timestamp(item.started_at),
+            start_time=to_timestamp(datetime.fromtimestamp(item.started_s, UTC)),
             deadline=to_timestamp(item.task.deadline),
         )
 

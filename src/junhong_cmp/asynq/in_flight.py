@@ -1,7 +1,6 @@
 """The deliveries a server holds: handlers that run and outcomes that wait to be written."""
 
 import asyncio
-from datetime import datetime
 from enum import StrEnum
 
 from junhong_cmp.asynq.broker_types import LeasedTask
@@ -21,7 +20,8 @@ class InFlight:
     """One delivery from dequeue until its outcome is in Redis.
 
     Written by the event loop; the heartbeat thread reads it and moves only
-    ``lease_good_until`` (monotonic seconds, as ``deadline_at``).
+    ``lease_good_until`` (monotonic seconds, as ``deadline_at``). ``started_s`` is
+    unix seconds.
     """
 
     __slots__ = (
@@ -33,7 +33,7 @@ class InFlight:
         "leased",
         "reported",
         "runner",
-        "started_at",
+        "started_s",
         "task",
     )
 
@@ -42,13 +42,13 @@ class InFlight:
         leased: LeasedTask,
         task: ProcessingTask,
         *,
-        started_at: datetime,
+        started_s: float,
         deadline_at: float,
         lease_good_until: float,
     ) -> None:
         self.leased = leased
         self.task = task
-        self.started_at = started_at
+        self.started_s = started_s
         self.deadline_at = deadline_at
         self.lease_good_until = lease_good_until
         self.runner: asyncio.Task[None] | None = None

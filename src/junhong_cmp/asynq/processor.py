@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import partial
 
 import structlog
@@ -63,7 +62,7 @@ class Processor:
         item = InFlight(
             leased,
             view_task(leased, deadline_s, self.draining, partial(self._write_result, leased)),
-            started_at=datetime.fromtimestamp(now_s, UTC),
+            started_s=now_s,
             deadline_at=time.monotonic() + deadline_s - now_s,
             lease_good_until=asked_at + self._lease_s,
         )

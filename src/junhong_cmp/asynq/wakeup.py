@@ -7,7 +7,7 @@ from enum import Enum, auto
 from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.asynq.endings import end_tasks
 from junhong_cmp.asynq.keys import queue_keys
-from junhong_cmp.asynq.outages import FAULTS, Backoff, OutageLog
+from junhong_cmp.asynq.outages import Backoff, OutageLog
 from junhong_cmp.asynq.server_config import Intervals
 
 _REPLY_MARGIN_S = 5.0
@@ -85,7 +85,7 @@ class Wakeups:
             self._watch_asked[queue].clear()
             try:
                 moved = await self._wait_for_task(queue)
-            except FAULTS as error:
+            except Exception as error:  # noqa: BLE001 - whatever it was: a queue nobody watches must be asked
                 outage.failed(error)
                 await asyncio.sleep(backoff.next_delay())
                 self._wake(queue)
