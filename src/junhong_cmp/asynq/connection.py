@@ -6,12 +6,19 @@ from datetime import timedelta
 from typing import Any, Final, Protocol
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
-from redis.asyncio import BlockingConnectionPool, Connection, Redis, SSLConnection, UnixDomainSocketConnection
+from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.cluster import ClusterNode, RedisCluster
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
 
+from junhong_cmp.asynq.cancellation import (
+    CancellableConnection,
+    CancellableSentinelConnection,
+    CancellableSentinelSSLConnection,
+    CancellableSSLConnection,
+    CancellableUnixConnection,
+)
 from junhong_cmp.asynq.errors import AsynqError
 
 DEFAULT_PORT: Final = 6379
@@ -88,6 +95,17 @@ class RedisOptions:
         if parts.scheme in {"redis-socket", "unix"}:
             return _parse_socket(parts, query)
         return _parse_network(parts, query)
+
+
+class _PrimaryClient(Redis):
+    """A client of the primary Sentinel names; closing it closes the connections to the Sentinels too."""
+
+    sentinels: tuple[Redis, ...] = ()
+
+    async def aclose(self, close_connection_pool: bool | None = None) -> None:
+        await super().aclose(close_connection_pool)
+        for sentinel in self.sentinels:
+            await sentinel.aclose()
 
 
 def open_redis(
@@ -206,12 +224,12 @@ def _open(options: RedisOptions) -> RedisClient:
 
 
 def _open_single(options: RedisOptions, settings: dict[str, Any]) -> RedisClient:
-    connection_class: type[Connection | UnixDomainSocketConnection] = Connection
+    connection_class: type[CancellableConnection | CancellableSSLConnection | CancellableUnixConnection]
     if options.kind == "socket":
-        connection_class = UnixDomainSocketConnection
+        connection_class = CancellableUnixConnection
         settings["path"] = options.path
     else:
-        connection_class = SSLConnection if options.tls else Connection
+        connection_class = CancellableSSLConnection if options.tls else CancellableConnection
         (settings["host"], settings["port"]) = options.nodes[0]
     # A pool that waits for a free connection: a burst of callers must slow down, not fail.
     pool = BlockingConnectionPool(
@@ -235,15 +253,25 @@ def _open_sentinel(options: RedisOptions, settings: dict[str, Any]) -> RedisClie
         },
     )
     client: Redis = sentinel.master_for(
-        options.master, db=options.db, ssl=options.tls, max_connections=options.pool_size, **settings
+        options.master,
+        db=options.db,
+        connection_class=CancellableSentinelSSLConnection if options.tls else CancellableSentinelConnection,
+        max_connections=options.pool_size,
+        **settings,
     )
     return client
 
 
 def _open_cluster(options: RedisOptions, settings: dict[str, Any]) -> RedisClient:
-    return RedisCluster(
+    client = RedisCluster(
         startup_nodes=[ClusterNode(host, port) for host, port in options.nodes],
         max_connections=options.pool_size,
         ssl=options.tls,
         **settings,
     )
+    # Its constructor takes no connection class; the nodes it discovers later are made from these arguments.
+    connection_class = CancellableSSLConnection if options.tls else CancellableConnection
+    client.connection_kwargs["connection_class"] = connection_class
+    for node in client.startup_nodes:
+        node.connection_class = connection_class
+    return client

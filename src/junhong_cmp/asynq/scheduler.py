@@ -97,7 +97,8 @@ class Scheduler:
                 pause_s = backoff_s * random.uniform(0.5, 1.0)
                 backoff_s = min(backoff_s * 2, _LONGEST_BACKOFF_S)
             try:
-                await asyncio.wait_for(self._stopping.wait(), pause_s)
+                async with asyncio.timeout(pause_s):
+                    await self._stopping.wait()
             except TimeoutError:
                 continue
 

@@ -118,7 +118,8 @@ class ChildProcess:
     async def run_out(self, limit: timedelta) -> int | None:
         """Wait for the program to end by itself; kill its session after ``limit``. Returns the exit code."""
         try:
-            return await asyncio.wait_for(self.wait(), limit.total_seconds())
+            async with asyncio.timeout(limit.total_seconds()):
+                return await self.wait()
         except TimeoutError:
             return await self.kill()
 
