@@ -12,6 +12,7 @@ import structlog
 from junhong_cmp.cards.model import Card
 from junhong_cmp.db.listener import Listener
 from junhong_cmp.db.pool import Pool
+from junhong_cmp.polling.background import cancel_and_wait
 from junhong_cmp.polling.config import PollingConfigSnapshot, build_snapshot
 from junhong_cmp.polling.config_store import load_config
 from junhong_cmp.polling.due import PollRule
@@ -69,10 +70,8 @@ class PollingConfigManager:
         """Stop following changes; the snapshot stays readable."""
         if self._watching is None:
             return
-        self._watching.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._watching
-        self._watching = None
+        task, self._watching = self._watching, None
+        await cancel_and_wait(task)
         await self._listener.stop()
 
     async def refresh(self) -> None:

@@ -11,6 +11,7 @@ import structlog
 from junhong_cmp.asynq.outages import Backoff
 from junhong_cmp.cards.store import stream_enabled_cards
 from junhong_cmp.db.pool import Pool
+from junhong_cmp.polling.background import cancel_and_wait
 from junhong_cmp.polling.config import PollingConfigSnapshot
 from junhong_cmp.polling.config_manager import PollingConfigManager
 from junhong_cmp.polling.faults import PASSING_FAULTS
@@ -72,10 +73,8 @@ class PollingInitializer:
         """Stop at once; a later start takes up what is missing."""
         if self._running is None:
             return
-        self._running.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._running
-        self._running = None
+        task, self._running = self._running, None
+        await cancel_and_wait(task)
 
     def report_lost_data(self) -> None:
         """Initialise anew as soon as possible: Redis was found without what it must hold."""

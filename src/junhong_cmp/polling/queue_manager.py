@@ -20,7 +20,7 @@ log = structlog.stdlib.get_logger(__name__)
 
 _CHUNK: Final = 1000
 _SHOWN_MEMBERS: Final = 3
-_SHOWN_CHARACTERS: Final = 40
+_SHOWN_CHARACTERS: Final = 20
 
 _Flags = Awaitable[list[list[bool] | Exception]]
 _Script = Callable[[Mapping[ShardId, Sequence[tuple[int, Any]]]], _Flags]
@@ -218,10 +218,10 @@ def _chunks(
 
 
 def _report_foreign(shard: ShardId, members: Sequence[bytes]) -> None:
-    shown = [member[:_SHOWN_CHARACTERS].decode("ascii", "backslashreplace") for member in members]
+    shown = [repr(member[:_SHOWN_CHARACTERS]) for member in members[:_SHOWN_MEMBERS]]
     log.warning(
         "分片中有不是卡编号的成员，已移除",
         shard=keys.shard_tag(shard),
         count=len(members),
-        members=shown[:_SHOWN_MEMBERS],
+        members=shown,
     )

@@ -1,7 +1,6 @@
 """The leader's duty of claiming due cards, for as long as its term lasts."""
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -13,6 +12,7 @@ from junhong_cmp.asynq.broker import Broker
 from junhong_cmp.asynq.client import Client
 from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.asynq.outages import FAULTS, Backoff, OutageLog
+from junhong_cmp.polling.background import cancel_and_wait
 from junhong_cmp.polling.backlog import BacklogGate
 from junhong_cmp.polling.claim_round import ClaimRound
 from junhong_cmp.polling.concurrency import AccountConcurrency
@@ -64,10 +64,8 @@ class PollingScheduler:
         """Stop claiming at once; a claim whose task was not enqueued any more is due again by itself."""
         if self._running is None:
             return
-        self._running.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._running
-        self._running = None
+        task, self._running = self._running, None
+        await cancel_and_wait(task)
 
     async def _run(self) -> None:
         if not self.has_gateway:
