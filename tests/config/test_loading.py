@@ -195,3 +195,26 @@ def test_a_fault_from_a_file_says_so(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("JUNHONG_WORKER_ROLE=Leader\n", encoding="utf-8")
     (problem,) = problems(tmp_path)
     assert problem.endswith("（来自.env 文件）")
+
+
+@pytest.mark.parametrize(
+    ("dsn", "whole"),
+    [
+        ("postgresql://u@h:5432/db", "postgresql://u:p%40ss%2F@h:5432/db"),
+        ("postgresql://u@/db?host=/run/pg", "postgresql://u:p%40ss%2F@/db?host=/run/pg"),
+        ("postgresql://h/db", "postgresql://:p%40ss%2F@h/db"),
+    ],
+)
+def test_a_password_of_its_own_goes_into_the_dsn(tmp_path: Path, dsn: str, whole: str) -> None:
+    (tmp_path / "password").write_text("p@ss/\n", encoding="utf-8")
+    resolution = resolve(
+        tmp_path, JUNHONG_POSTGRES_DSN=dsn, JUNHONG_POSTGRES_PASSWORD_FILE=str(tmp_path / "password")
+    )
+    assert resolution.settings.postgres.dsn.get_secret_value() == whole
+    assert {"p@ss/", "p%40ss%2F"} <= set(resolution.secrets)
+
+
+def test_two_passwords_are_one_too_many(tmp_path: Path) -> None:
+    assert problems(tmp_path, JUNHONG_POSTGRES_PASSWORD="other") == (
+        "JUNHONG_POSTGRES_DSN 中已有密码，不能再设置 JUNHONG_POSTGRES_PASSWORD",
+    )

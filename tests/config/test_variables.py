@@ -36,6 +36,7 @@ def test_whatever_can_hold_a_password_is_secret() -> None:
     assert secret == {
         "JUNHONG_REDIS_URL",
         "JUNHONG_POSTGRES_DSN",
+        "JUNHONG_POSTGRES_PASSWORD",
         "JUNHONG_STORAGE_URL",
         "JUNHONG_GATEWAY_URL",
         "JUNHONG_GATEWAY_SECRET",

@@ -20,8 +20,8 @@ COMMANDS: Final = {
     "simulate-gateway": "junhong_cmp.cli.simulate_gateway",
     "config": "junhong_cmp.cli.config",
 }
-# The worker closes what it opened and answers to signals itself; all other commands are ended the usual way.
-STOPS_BY_ITSELF: Final = frozenset({"worker"})
+# These close what they opened and answer to signals themselves; all others are ended the usual way.
+STOPS_BY_ITSELF: Final = frozenset({"worker", "up"})
 
 
 def run(signals: StopSignals, arguments: Sequence[str] | None = None) -> int:

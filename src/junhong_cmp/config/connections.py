@@ -1,7 +1,8 @@
 """Settings of what a worker connects to."""
 
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Any
+from urllib.parse import quote
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
@@ -35,12 +36,26 @@ class PostgresSettings(BaseModel):
     dsn: Annotated[SecretStr, AfterValidator(UrlShape("postgresql", "postgres"))] = Field(
         description="PostgreSQL 连接串，例如 postgresql://用户@主机:5432/库名",
     )
+    password: SecretStr | None = Field(None, description="PostgreSQL 密码；设置后连接串中不要再写密码")
     pool_size: int = Field(10, ge=2, le=200, description="每个进程的 PostgreSQL 连接数上限")
     statement_timeout: Duration = Field(
         timedelta(seconds=30),
         gt=timedelta(0),
         description="单条语句的时限",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _put_password_into_dsn(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or not data.get("password") or not data.get("dsn"):
+            return data
+        scheme, _, rest = str(data["dsn"]).partition("://")
+        authority, slash, path = rest.partition("/")
+        user, at, hosts = authority.rpartition("@")
+        if ":" in user:
+            raise ValueError("JUNHONG_POSTGRES_DSN 中已有密码，不能再设置 JUNHONG_POSTGRES_PASSWORD")
+        login = f"{user}:{quote(str(data['password']), safe='')}@"
+        return {**data, "dsn": f"{scheme}://{login}{hosts if at else authority}{slash}{path}"}
 
 
 class StorageSettings(BaseModel):

@@ -80,6 +80,18 @@ class PollingSettings(BaseModel):
     )
 
 
+class ImportsSettings(BaseModel):
+    """How imports are kept going."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", validate_default=True)
+
+    redrive_every: Duration = Field(
+        timedelta(minutes=1),
+        ge=timedelta(seconds=1),
+        description="多久检查一次未完成而不在队列中的导入任务，整秒",
+    )
+
+
 class LeaseSettings(BaseModel):
     """How the leader keeps its lease."""
 

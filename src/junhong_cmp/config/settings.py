@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from junhong_cmp.config.connections import GatewaySettings, PostgresSettings, RedisSettings, StorageSettings
 from junhong_cmp.config.sections import (
+    ImportsSettings,
     LeaseSettings,
     LogSettings,
     PollingSettings,
@@ -28,6 +29,7 @@ class Settings(BaseModel):
     gateway: GatewaySettings
     queue: QueueSettings
     polling: PollingSettings
+    imports: ImportsSettings
     lease: LeaseSettings
     log: LogSettings
     start_limit: Duration = Field(

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 from junhong_cmp.errors import CriticalLoopError
 
@@ -14,17 +15,23 @@ class LoopWatch:
         self._on_failure = on_failure
         self._watching = False
         self._reported: BaseException | None = None
+        self._tasks: list[asyncio.Task[Any]] = []
 
     def begin(self) -> None:
         """Watch the tasks that run now; call it right after the module's start."""
         self._watching = True
-        for task in asyncio.all_tasks():
-            if task.get_name().startswith(self._task_name):
-                task.add_done_callback(self._ended)
+        self._tasks = [task for task in asyncio.all_tasks() if task.get_name().startswith(self._task_name)]
+        for task in self._tasks:
+            task.add_done_callback(self._ended)
 
     def end(self) -> None:
         """Stop watching; call it before the module is told to stop."""
         self._watching = False
+
+    def cancel_again(self) -> None:
+        """Cancel what still runs of the module's loops."""
+        for task in self._tasks:
+            task.cancel()
 
     def has_reported(self, error: BaseException) -> bool:
         """Tell whether ``error`` is the one a loop died of, which is then no news any more."""

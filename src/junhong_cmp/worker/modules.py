@@ -1,5 +1,6 @@
 """The background modules of a worker, each wrapped as something that starts once and stops once."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
@@ -14,7 +15,7 @@ from junhong_cmp.errors import CriticalLoopError
 from junhong_cmp.lifecycle import Module
 from junhong_cmp.polling.initializer import PollingInitializer
 from junhong_cmp.polling.scheduler import PollingScheduler
-from junhong_cmp.worker.cron import CRON_ENTRIES
+from junhong_cmp.worker.cron import cron_entries
 from junhong_cmp.worker.loop_watch import LoopWatch
 from junhong_cmp.worker.roles import ModuleName, enabled_modules
 from junhong_cmp.worker.services import Services
@@ -23,6 +24,8 @@ from junhong_cmp.worker.task_handler import TaskHandler
 log = structlog.stdlib.get_logger(__name__)
 
 HEARTBEAT_CONNECTIONS: Final = 2
+CANCEL_AGAIN_S: Final = 0.5
+"""A library may swallow a cancellation that arrives together with a reply; then it is asked again."""
 
 LOOP_TASKS: Final[Mapping[ModuleName, str]] = {
     ModuleName.POLLING_INITIALIZER: "polling:initializer",
@@ -91,11 +94,16 @@ class SingletonModule:
     async def stop(self) -> None:
         """Stop watching, then the loop."""
         self._watch.end()
+        stop = asyncio.create_task(self._loop.stop(), name=f"stop:{self.name}")
         try:
-            await self._loop.stop()
-        except Exception as error:
-            if not self._watch.has_reported(error):
-                raise
+            while not (await asyncio.wait({stop}, timeout=CANCEL_AGAIN_S))[0]:
+                self._watch.cancel_again()
+        except asyncio.CancelledError:
+            stop.cancel()
+            raise
+        error = stop.exception()
+        if error is not None and not self._watch.has_reported(error):
+            raise error
 
 
 class WorkerModules:
@@ -151,6 +159,7 @@ class WorkerModules:
 
     def _build_singletons(self) -> dict[ModuleName, Module]:
         services = self._services
+        entries = cron_entries(redrive_every=self._settings.imports.redrive_every)
         initializer = PollingInitializer(
             services.pool,
             services.polling_queue,
@@ -171,7 +180,7 @@ class WorkerModules:
         loops: dict[ModuleName, Loop] = {
             ModuleName.POLLING_INITIALIZER: initializer,
             ModuleName.POLLING_SCHEDULER: polling_scheduler,
-            ModuleName.ASYNQ_SCHEDULER: Scheduler(services.redis, CRON_ENTRIES),
+            ModuleName.ASYNQ_SCHEDULER: Scheduler(services.redis, entries),
         }
         return {
             name: SingletonModule(name, loop, LoopWatch(LOOP_TASKS[name], self._on_failure))
