@@ -29,7 +29,7 @@ class FakeGateway:
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, int]] = []
-        self.fail: dict[int, GatewayError] = {}
+        self.fail: dict[int, Exception] = {}
         self.fail_all: GatewayError | None = None
         self.hold: asyncio.Event | None = None
         self.used_kb: defaultdict[int, int] = defaultdict(lambda: 1000)

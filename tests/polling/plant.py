@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from redis.asyncio import Redis
 from tests.fakes.gateway import FakeGateway
 
 from junhong_cmp.asynq.client import Client
@@ -47,7 +46,12 @@ async def add_rule(
 
 
 async def add_account(pool: Pool, code: str = "demo", **changes: Any) -> CarrierAccount:
-    fields = {"code": code, "carrier": Carrier.CMCC, "qps": 10_000.0, "concurrency": 1000} | changes
+    fields: dict[str, Any] = {
+        "code": code,
+        "carrier": Carrier.CMCC,
+        "qps": 10_000.0,
+        "concurrency": 1000,
+    } | changes
     async with pool.acquire() as conn:
         return await record_account(conn, NewAccount(**fields))
 
@@ -66,8 +70,9 @@ class Plant:
 
     pool: Pool
     dsn: str
-    redis: Redis
-    gateway: FakeGateway | None = field(default_factory=FakeGateway)
+    redis: Any  # redis.asyncio.Redis; its commands are typed as sync or async, which no test means
+    gateway: FakeGateway = field(default_factory=FakeGateway)
+    has_gateway: bool = True
     settings: PollingSettings = field(default_factory=PollingSettings)
 
     def __post_init__(self) -> None:
@@ -77,7 +82,13 @@ class Plant:
         self.concurrency = AccountConcurrency(self.redis)
         self.lifecycle = PollingLifecycleService(self.queue, self.config)
         self.base = PollingBase(
-            self.pool, self.queue, self.config, self.concurrency, self.gateway, self.stats, self.settings
+            self.pool,
+            self.queue,
+            self.config,
+            self.concurrency,
+            self.gateway if self.has_gateway else None,
+            self.stats,
+            self.settings,
         )
 
     async def close(self) -> None:

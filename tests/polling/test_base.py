@@ -99,6 +99,7 @@ async def test_a_failing_card_backs_off(plant: Plant, account: CarrierAccount) -
     assert after.carddata.succeeded_at is None
     assert await plant.totals() == {"failed": 3}
     row = await plant.pool.fetchrow("SELECT code, message, count, sample_card_id FROM poll_error")
+    assert row is not None
     assert tuple(row) == ("transient", "网关超时", 3, card.id)
 
 
@@ -170,7 +171,7 @@ async def test_without_a_gateway_the_card_comes_back_a_little_later(
     plant: Plant, account: CarrierAccount
 ) -> None:
     (card,) = await add_cards(plant.pool, account, 1)
-    bare = Plant(plant.pool, plant.dsn, plant.redis, gateway=None)
+    bare = Plant(plant.pool, plant.dsn, plant.redis, has_gateway=False)
     await bare.config.refresh()
     handler = CarddataHandler(bare.base)
     with capture_logs() as logs:
@@ -193,7 +194,7 @@ async def test_a_defect_met_by_one_card_backs_it_off_and_is_told(
     plant: Plant, account: CarrierAccount
 ) -> None:
     bad, good = await add_cards(plant.pool, account, 2)
-    plant.gateway.fail[bad.id] = ZeroDivisionError()  # type: ignore[assignment] - what no gateway should raise
+    plant.gateway.fail[bad.id] = ZeroDivisionError()  # what no gateway should raise
     handler = CarddataHandler(plant.base)
     with capture_logs() as logs:
         for card in (bad, good):

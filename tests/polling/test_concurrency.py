@@ -1,4 +1,5 @@
 import asyncio
+import itertools
 from datetime import timedelta
 
 from redis.asyncio import Redis
@@ -65,7 +66,7 @@ async def test_calls_beyond_the_rate_wait_for_their_token_or_are_refused(redis: 
     waits = [slot.wait_s for slot in got if isinstance(slot, Slot)]
     assert len(waits) in (6, 7)
     assert got.count(Refusal.SATURATED) == 20 - len(waits)
-    gaps = [round(later - earlier, 2) for earlier, later in zip(waits, waits[1:], strict=False)]
+    gaps = [round(later - earlier, 2) for earlier, later in itertools.pairwise(waits)]
     assert waits[0] == 0
     assert gaps == [0.1] * len(gaps)
 

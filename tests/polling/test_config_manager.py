@@ -9,6 +9,7 @@ from junhong_cmp.cards.account_store import pause_account
 from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.embedded.postgres_server import EmbeddedPostgres
+from junhong_cmp.polling.config import PollingConfigSnapshot
 from junhong_cmp.polling.config_manager import PollingConfigManager
 from junhong_cmp.polling.tasks import TaskType
 
@@ -20,7 +21,7 @@ async def test_a_change_arrives_without_waiting_for_the_next_read(
     await manager.start()
     (card,) = await add_cards(pool, account, 1)
     assert manager.rule_for(card, TaskType.POLLING_CARDDATA) is None
-    seen = []
+    seen: list[PollingConfigSnapshot] = []
     manager.subscribe(seen.append)
     await add_rule(pool)
     await wait_until(

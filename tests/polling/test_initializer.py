@@ -21,7 +21,10 @@ def make_initializer(plant: Plant, settings: PollingSettings = SMALL_PAGES) -> P
 async def scores(plant: Plant, account: CarrierAccount) -> dict[tuple[str, int], float]:
     found: dict[tuple[str, int], float] = {}
     for shard in plant.queue.shards([account.id]):
-        for card, score in await plant.redis.zrange(keys.shard_due(shard), 0, -1, withscores=True):
+        pairs: list[tuple[bytes, float]] = await plant.redis.execute_command(
+            "ZRANGE", keys.shard_due(shard), 0, -1, "WITHSCORES", withscores=True
+        )
+        for card, score in pairs:
             assert (shard.task_type, int(card)) not in found, "a card waits in one shard a type"
             found[shard.task_type, int(card)] = score
     return found

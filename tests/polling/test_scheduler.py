@@ -1,9 +1,9 @@
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
-from redis.asyncio import Redis
 from structlog.testing import capture_logs
 from tests.polling.plant import Plant, add_account, add_cards
 from tests.waiting import wait_until
@@ -30,15 +30,16 @@ async def scheduler(plant: Plant) -> AsyncIterator[PollingScheduler]:
     await scheduler.stop()
 
 
-async def pending(redis: Redis) -> list[str]:
-    return [task_id.decode() for task_id in await redis.lrange(QUEUE.pending, 0, -1)]
+async def pending(redis: Any) -> list[str]:
+    ids: list[bytes] = await redis.execute_command("LRANGE", QUEUE.pending, 0, -1)
+    return [task_id.decode() for task_id in ids]
 
 
 async def make_due(plant: Plant, cards: list[Card], kind: TaskType = CARDDATA) -> None:
     await plant.queue.add_many(kind, cards[0].account_id, [(card.id, 1000 + card.id) for card in cards])
 
 
-async def wait_for_pending(redis: Redis, count: int) -> None:
+async def wait_for_pending(redis: Any, count: int) -> None:
     async def there() -> bool:
         return await redis.llen(QUEUE.pending) == count
 
@@ -57,7 +58,7 @@ async def test_due_cards_become_tasks_once_and_others_wait(
     ids = await pending(plant.redis)
     scores = {card.id: await plant.score(card) for card in cards[:200]}
     assert set(ids) == {f"polling:carddata:{card}:{claim}" for card, claim in scores.items()}
-    encoded = await plant.redis.hget(QUEUE.task(ids[0]), "msg")
+    encoded: bytes = await plant.redis.execute_command("HGET", QUEUE.task(ids[0]), "msg")
     message = decode(encoded, task_id=ids[0], queue=POLLING_QUEUE)
     payload = PollPayload.decode(message.payload)
     assert payload.claim == scores[payload.card_id]
