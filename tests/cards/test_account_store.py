@@ -67,6 +67,7 @@ async def test_a_pause_is_lengthened_but_never_cut_short(pool: Pool) -> None:
     async with pool.acquire() as conn:
         assert await pause_account(conn, account.id, hours(2), "认证失败")
         assert not await pause_account(conn, account.id, hours(1), "限流")
+        assert not await pause_account(conn, account.id, hours(2) + timedelta(seconds=1), "限流")
         paused = await find_account(conn, account.code)
         assert paused is not None
         assert (paused.paused_until, paused.pause_reason) == (hours(2), "认证失败")

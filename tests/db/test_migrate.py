@@ -152,6 +152,7 @@ async def test_configuration_changes_bump_the_version_and_announce_it(pool: Pool
         )
         await conn.execute("INSERT INTO carrier_account (code, carrier) VALUES ('a', 'cmcc')")
         await conn.execute("UPDATE carrier_account SET qps = 5")
+        await conn.execute("UPDATE carrier_account SET qps = 6 WHERE code = 'nobody'")
         after = await conn.fetchval("SELECT version FROM polling_config_version")
         await conn.remove_listener("polling_config", hear)
     assert after == before + 3

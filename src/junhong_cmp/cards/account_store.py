@@ -31,8 +31,8 @@ _RECORD = f"""
 """  # noqa: S608 - constant column list
 _PAUSE = """
     UPDATE carrier_account
-    SET paused_until = $2, pause_reason = $3, updated_at = now()
-    WHERE id = $1 AND (paused_until IS NULL OR paused_until < $2)
+    SET paused_until = $2::timestamptz, pause_reason = $3, updated_at = now()
+    WHERE id = $1 AND (paused_until IS NULL OR paused_until < $2::timestamptz - interval '1 second')
     RETURNING true
 """
 
@@ -97,7 +97,11 @@ async def record_account(conn: Conn, account: NewAccount) -> CarrierAccount:
 
 
 async def pause_account(conn: Conn, account_id: int, until: datetime, reason: str) -> bool:
-    """Keep everybody off the account until then; False when a longer pause is already in force."""
+    """Keep everybody off the account until then; False when such a pause, or a longer one, is in force.
+
+    Many calls are refused at once when a carrier throttles: a pause that would add less than a
+    second is not written, for each that is makes every worker read its configuration again.
+    """
     return bool(await conn.fetchval(_PAUSE, account_id, until, reason))
 
 

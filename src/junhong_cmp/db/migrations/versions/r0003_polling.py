@@ -31,6 +31,11 @@ CREATE FUNCTION bump_polling_config_version() RETURNS trigger LANGUAGE plpgsql A
 DECLARE
     bumped bigint;
 BEGIN
+    IF TG_OP = 'UPDATE' THEN  -- nested: only update triggers have the transition table
+        IF NOT EXISTS (SELECT FROM changed) THEN
+            RETURN NULL;
+        END IF;
+    END IF;
     UPDATE polling_config_version SET version = version + 1 RETURNING version INTO bumped;
     PERFORM pg_notify('polling_config', bumped::text);
     RETURN NULL;
@@ -38,10 +43,16 @@ END
 $$;
 
 CREATE TRIGGER polling_config_changed
-    AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON polling_config
+    AFTER INSERT OR DELETE OR TRUNCATE ON polling_config
+    FOR EACH STATEMENT EXECUTE FUNCTION bump_polling_config_version();
+CREATE TRIGGER polling_config_updated
+    AFTER UPDATE ON polling_config REFERENCING NEW TABLE AS changed
     FOR EACH STATEMENT EXECUTE FUNCTION bump_polling_config_version();
 CREATE TRIGGER carrier_account_changed
-    AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON carrier_account
+    AFTER INSERT OR DELETE OR TRUNCATE ON carrier_account
+    FOR EACH STATEMENT EXECUTE FUNCTION bump_polling_config_version();
+CREATE TRIGGER carrier_account_updated
+    AFTER UPDATE ON carrier_account REFERENCING NEW TABLE AS changed
     FOR EACH STATEMENT EXECUTE FUNCTION bump_polling_config_version();
 
 -- Limits shared by accounts, e.g. one outgoing address in front of several of them.
@@ -92,6 +103,7 @@ DROP TABLE poll_error;
 DROP TABLE poll_minute;
 DROP TABLE polling_limit;
 DROP TRIGGER carrier_account_changed ON carrier_account;
+DROP TRIGGER carrier_account_updated ON carrier_account;
 DROP TABLE polling_config;
 DROP FUNCTION bump_polling_config_version();
 DROP TABLE polling_config_version;
