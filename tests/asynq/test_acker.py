@@ -63,7 +63,7 @@ async def test_one_refused_result_does_not_hold_up_its_neighbours(bench: Bench) 
     acker.start()
     with capture_logs() as logs:
         for number, task in enumerate(tasks):
-            unwritable = Ack(kind=AckKind.RETRY, task=task, error="\udcff")
+            unwritable = Ack(kind=AckKind.DONE, task=replace(task, token="\udcff"))
             acker.submit(unwritable if number == 3 else Ack(kind=AckKind.DONE, task=task))
         await wait_until(
             lambda: any(entry["event"] == "任务结果无法写回，稍后重试" for entry in logs),

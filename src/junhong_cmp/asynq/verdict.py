@@ -99,7 +99,7 @@ def _named(item: InFlight, error: BaseException) -> BaseException:
 
 
 def _text(text: str) -> str:
-    text = text.encode(errors="replace").decode()  # protobuf takes no lone surrogates
+    text = text.encode(errors="replace").decode()  # no log stream takes lone surrogates
     return text if len(text) <= _ERROR_TEXT_LIMIT else text[: _ERROR_TEXT_LIMIT - 1] + "…"
 
 
