@@ -41,7 +41,7 @@ async def make_due(plant: Plant, cards: list[Card], kind: TaskType = CARDDATA) -
 
 async def wait_for_pending(redis: Any, count: int) -> None:
     async def there() -> bool:
-        return await redis.llen(QUEUE.pending) == count
+        return bool(await redis.llen(QUEUE.pending) == count)
 
     await wait_until(there, description=f"{count} pending polls")
 
@@ -88,7 +88,7 @@ async def test_claims_follow_the_rate_of_the_account(plant: Plant, account: Carr
     await scheduler.start()
 
     async def some() -> bool:
-        return await plant.redis.llen(QUEUE.pending) >= 30
+        return bool(await plant.redis.llen(QUEUE.pending) >= 30)
 
     await wait_until(some, description="30 claims")
     elapsed = asyncio.get_running_loop().time() - began
