@@ -12,6 +12,7 @@ from tests.imports.card_files import PutFile, card_file
 from tests.worker_process import ROOT, environment
 
 from junhong_cmp.asynq.connection import RedisClient
+from junhong_cmp.imports.importer import CHUNK_ROWS
 from junhong_cmp.imports.model import ImportStatus
 from junhong_cmp.imports.store import find_import
 from junhong_cmp.polling.keys import shard_due
@@ -19,7 +20,7 @@ from junhong_cmp.polling.queue_manager import PollingQueueManager
 from junhong_cmp.polling.tasks import TaskType
 from junhong_cmp.storage.store import Storage, open_storage
 
-ROWS = 3_500
+ROWS = 3_200
 RULE = """
     INSERT INTO polling_config (name, priority, intervals)
     VALUES ('每小时', 1, '{"carddata": {"interval_s": 3600}, "cardstatus": {"interval_s": 3600}}')
@@ -54,7 +55,7 @@ def places(postgres_dsn: str, redis_url: str, storage_url: str) -> tuple[str, st
     return postgres_dsn, redis_url, storage_url
 
 
-@pytest.mark.parametrize(("call", "when"), [(1, "before"), (4, "before"), (2, "after")])
+@pytest.mark.parametrize(("call", "when"), [(1, "before"), (7, "before"), (4, "after")])
 async def test_a_killed_import_goes_on_where_it_died(
     pool: asyncpg.Pool, redis: Redis, places: tuple[str, str, str], put_file: PutFile, call: int, when: str
 ) -> None:
@@ -63,7 +64,7 @@ async def test_a_killed_import_goes_on_where_it_died(
     assert await run_import(*places, str(task.id), str(call), when) == -signal.SIGKILL
     died = await find_import(pool, task.id)
     assert died is not None
-    assert (died.status, died.total) == (ImportStatus.RUNNING, min(call * 1000, ROWS))
+    assert (died.status, died.total) == (ImportStatus.RUNNING, min(call * CHUNK_ROWS, ROWS))
     assert await run_import(*places, str(task.id), "0", "never") == 0
     done = await find_import(pool, task.id)
     assert done is not None

@@ -11,6 +11,7 @@ from tests.worker_process import WorkerProcess
 
 from junhong_cmp.asynq.client import Client
 from junhong_cmp.cards.model import CarrierAccount
+from junhong_cmp.imports.importer import CHUNK_ROWS
 from junhong_cmp.imports.model import ImportStatus, ImportTask
 from junhong_cmp.imports.store import find_import
 from junhong_cmp.imports.submit import submit_import
@@ -48,7 +49,7 @@ async def test_sigterm_stops_at_a_chunk_boundary_and_the_next_worker_goes_on(
         return current
 
     async def under_way() -> bool:
-        return (await now()).total >= 1000
+        return (await now()).total >= CHUNK_ROWS
 
     async def over() -> bool:
         return (await now()).status.is_final
@@ -59,7 +60,7 @@ async def test_sigterm_stops_at_a_chunk_boundary_and_the_next_worker_goes_on(
     stopped = await now()
     assert stopped.status is ImportStatus.RUNNING
     assert 0 < stopped.total < ROWS
-    assert stopped.total % 1000 == 0
+    assert stopped.total % CHUNK_ROWS == 0
     async with WorkerProcess(env, cwd=path.parent) as worker:
         await wait_until(over, description="the next worker finishes the import", timeout=60)
         assert await worker.stop() == 0
