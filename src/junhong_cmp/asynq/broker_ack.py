@@ -14,6 +14,7 @@ from junhong_cmp.asynq.scripting import LuaScript, ScriptArg
 
 _ACK: Final = LuaScript.load("junhong_cmp.asynq", "_lock", "_trim", "_counters", "ack")
 _CHUNK: Final = 500
+_MAX_INT32: Final = 2**31 - 1
 _MAX_ERROR_BYTES: Final = 8 * 1024
 _OUTCOMES: Final = {1: AckOutcome.OK, 0: AckOutcome.SUPERSEDED, -1: AckOutcome.MISSING}
 
@@ -111,7 +112,7 @@ def _rewritten(ack: Ack, now: float) -> bytes:
     message.error_msg = _storable(ack.error)
     message.last_failed_at = int(now)
     if ack.kind is AckKind.RETRY and ack.is_failure:
-        message.retried += 1
+        message.retried = min(message.retried + 1, _MAX_INT32)
     return encode(message)
 
 

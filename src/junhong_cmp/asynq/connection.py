@@ -100,12 +100,12 @@ class RedisOptions:
 class _PrimaryClient(Redis):
     """A client of the primary Sentinel names; closing it closes the connections to the Sentinels too."""
 
-    sentinels: tuple[Redis, ...] = ()
+    manager: Sentinel | None = None
 
-    async def aclose(self, close_connection_pool: bool | None = None) -> None:
+    async def aclose(self, close_connection_pool: bool | None = None) -> None:  # noqa: FBT001 - redis-py's
         await super().aclose(close_connection_pool)
-        for sentinel in self.sentinels:
-            await sentinel.aclose()
+        if self.manager is not None:
+            await self.manager.aclose()
 
 
 def open_redis(
