@@ -73,6 +73,7 @@ def backoff_delay(rule: PollRule, failures: int, cap: timedelta) -> timedelta:
     """Return the wait added after the n-th failure in a row: periods of 1×, 2×, 4×… the interval."""
     if failures <= 1:
         return timedelta()
-    longest = max(cap, rule.interval)
-    doublings = min(failures - 1, 30)
-    return min(rule.interval * (1 << doublings), longest) - rule.interval
+    interval_ms = milliseconds(rule.interval)
+    longest_ms = max(milliseconds(cap), interval_ms)
+    doublings = min(failures - 1, 40)  # more would only make a larger number to be capped
+    return timedelta(milliseconds=min(interval_ms << doublings, longest_ms) - interval_ms)
