@@ -357,6 +357,26 @@ async def test_a_handler_that_ignores_its_cancellation_keeps_its_slot_and_is_rep
     assert await bench.counter("failed") == 0
 
 
+async def test_a_handler_that_lost_its_cancellation_is_cancelled_once_more(bench: Bench) -> None:
+    async def forgetful(task: ProcessingTask) -> None:
+        for _ in range(0 if task.retried else 2):
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                if lost:
+                    raise
+                lost.append(task.id)
+
+    lost: list[str] = []
+    await bench.serve(forgetful)
+    await bench.enqueue("a", timeout=timedelta(seconds=1))
+
+    async def failed_then_done() -> bool:
+        return (await bench.counter("failed"), await bench.counter("processed")) == (1, 2)
+
+    await wait_until(failed_then_done, description="it ended at the second cancellation")
+
+
 async def test_an_operator_cancels_a_running_task(bench: Bench) -> None:
     gate = Gate()
     await bench.serve(gate)

@@ -59,8 +59,9 @@ class DeadlineSweep:
                 next_due = min(next_due, item.deadline_at)
             elif item.cancelled_at + self._cancel_grace > now:
                 next_due = min(next_due, item.cancelled_at + self._cancel_grace)
-            else:
+            elif not item.reported:
                 report_abandoned(item, now)
+                item.cancel_again()  # the first may have been lost: wait_for before Python 3.12 does that
         if next_due < float("inf"):
             self._arm(next_due)
 

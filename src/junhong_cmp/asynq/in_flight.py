@@ -67,6 +67,11 @@ class InFlight:
         elif cause is CancelCause.LEASE_LOST:
             self.cause = cause
 
+    def cancel_again(self) -> None:
+        """Repeat the cancellation for the same cause."""
+        if self.entered and self.runner is not None:
+            self.runner.cancel()
+
 
 class InFlightTable:
     """An in-flight table knows every delivery the server holds.
