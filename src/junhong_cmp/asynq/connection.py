@@ -252,13 +252,15 @@ def _open_sentinel(options: RedisOptions, settings: dict[str, Any]) -> RedisClie
             "protocol": 2,
         },
     )
-    client: Redis = sentinel.master_for(
+    client: _PrimaryClient = sentinel.master_for(
         options.master,
+        redis_class=_PrimaryClient,
         db=options.db,
         connection_class=CancellableSentinelSSLConnection if options.tls else CancellableSentinelConnection,
         max_connections=options.pool_size,
         **settings,
     )
+    client.manager = sentinel
     return client
 
 
