@@ -1,0 +1,152 @@
+"""The README's commands run exactly as written."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.scenarios.platform import Platform
+from tests.waiting import wait_until
+from tests.worker_process import environment
+
+from junhong_cmp.config.settings import Settings
+from junhong_cmp.config.variables import derive_variables
+
+ROOT = Path(__file__).parents[2]
+READMES = ("README.md", "README.zh-CN.md")
+
+
+def commands_of(name: str) -> list[str]:
+    """Every line of the bash blocks."""
+    blocks = re.findall(r"```bash\n(.*?)```", (ROOT / name).read_text(encoding="utf-8"), re.DOTALL)
+    return [line for block in blocks for line in block.splitlines()]
+
+
+COMMANDS = commands_of("README.md")
+EXPORTS = [line for line in COMMANDS if line.startswith("export ")]
+WORKERS = [line for line in COMMANDS if line.endswith(" junhong worker")]
+TRIED_HERE = {
+    "make run",
+    "make test",
+    "make setup",
+    ".venv/bin/junhong up --for 20s --json",
+    "junhong migrate",
+}
+
+
+@asynccontextmanager
+async def shell(line: str, env: dict[str, str]) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run a line as an interactive shell would: in a process group of its own."""
+    path = f"{ROOT / '.venv' / 'bin'}:{env['PATH']}"
+    process = await asyncio.create_subprocess_shell(
+        line,
+        cwd=ROOT,
+        env={**env, "PATH": path},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+
+
+async def read_until(process: asyncio.subprocess.Process, text: str, limit_s: float = 60) -> str:
+    assert process.stdout is not None
+    seen = ""
+    async with asyncio.timeout(limit_s):
+        while text not in seen:
+            line = (await process.stdout.readline()).decode()
+            assert line, f"ended without {text!r}:\n{seen}"
+            seen += line
+    return seen
+
+
+def test_both_languages_show_the_same_commands() -> None:
+    assert commands_of("README.zh-CN.md") == COMMANDS
+
+
+def test_every_command_is_tried_here() -> None:
+    assert set(COMMANDS) == TRIED_HERE | set(EXPORTS) | set(WORKERS)
+
+
+def test_the_readme_opens_with_its_two_commands() -> None:
+    assert COMMANDS[:2] == ["make run", "make test"]
+
+
+async def test_make_run_polls_until_ctrl_c_and_leaves_nothing_behind(data_folder: Path) -> None:
+    env = environment(JUNHONG_DATA_DIR=str(data_folder / "data"))
+    async with shell("make run", env) as run:
+        await read_until(run, "滞后 p95")
+        os.killpg(run.pid, signal.SIGINT)
+        assert run.stdout is not None
+        rest = (await run.stdout.read()).decode()
+        await run.wait()
+    assert "失败 0" in rest
+    await wait_until(lambda: not working_in(data_folder), description="nothing of the run is left")
+
+
+def test_make_test_is_this_suite() -> None:
+    plan = subprocess.run(["make", "-n", "test"], cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S607 - as written
+    assert plan.stdout.splitlines()[-1].endswith("python -m pytest")
+
+
+def test_make_setup_makes_the_program() -> None:
+    subprocess.run(["make", "setup"], cwd=ROOT, check=True, capture_output=True)  # noqa: S607 - as written
+    assert (ROOT / ".venv" / "bin" / "junhong").exists()
+
+
+async def test_the_bounded_run_prints_its_summary(data_folder: Path) -> None:
+    env = environment(JUNHONG_DATA_DIR=str(data_folder / "data"))
+    async with shell(".venv/bin/junhong up --for 20s --json 2>/dev/null", env) as run:
+        assert run.stdout is not None
+        summary = json.loads(await run.stdout.read())
+        assert await run.wait() == 0
+    assert summary["polled"] > 0
+    assert summary["failed"] == 0
+    assert not working_in(data_folder)
+
+
+@pytest.mark.parametrize("line", EXPORTS)
+def test_exported_variables_exist(line: str) -> None:
+    name = line.removeprefix("export ").partition("=")[0]
+    known = derive_variables(Settings).values()
+    assert name in {variable.name for variable in known} | {item.file_name for item in known if item.secret}
+
+
+async def test_the_deployment_starts_as_written(platform: Platform) -> None:
+    env = environment(JUNHONG_LOG_FORMAT="json", **platform.environment())
+    async with shell("junhong migrate", env) as migrate:
+        assert await migrate.wait() == 0
+    assert len(WORKERS) >= 3
+    for line in WORKERS:
+        role, name = re.findall(r"JUNHONG_WORKER_(?:ROLE|INSTANCE_NAME)=(\S+)", line)
+        async with shell(line, env) as worker:
+            seen = await read_until(worker, "Worker 启动")
+            assert f"Worker 角色={role}，实例名称={name}" in seen
+            for child in psutil.Process(worker.pid).children():  # the shell would die of the signal itself
+                child.terminate()
+            assert await worker.wait() == 0
+
+
+def working_in(folder: Path) -> list[str]:
+    """Processes whose arguments or environment name the folder."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            known = [*process.cmdline(), *process.environ().values()]
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+        if process.status() != psutil.STATUS_ZOMBIE and any(str(folder) in text for text in known):
+            found.append(f"{process.pid} {known[:3]}")
+    return found
