@@ -1,6 +1,7 @@
 import pytest
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
+from structlog.testing import capture_logs
 from tests.asynq import wire
 from tests.asynq.wire import NOW, PREFIX, QUEUE, Clock
 
@@ -214,8 +215,10 @@ async def test_one_bad_message_never_stops_recovery(redis: Redis, raw: bytes) ->
     await broker.dequeue(QUEUE, 2, owner="w")
     await redis.hset(PREFIX + "t:bad", "msg", raw)
 
-    found = await broker.expired_leases(QUEUE, NOW + 60)
+    with capture_logs() as logs:
+        found = await broker.expired_leases(QUEUE, NOW + 60)
 
+    assert [(log["event"], log["task_id"]) for log in logs] == [("任务无法解码，已隔离", "bad")]
     assert [task.message.id for task in found] == ["a"]
     assert set(await wire.scores(redis, "archived")) == {"bad"}
     assert set(await wire.ids(redis, "active")) == {"a"}

@@ -7,11 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
+import structlog
+
 from junhong_cmp.asynq.broker_types import DequeueResult, LeasedTask
 from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.asynq.keys import queue_keys
 from junhong_cmp.asynq.message import InvalidMessageError, decode
 from junhong_cmp.asynq.scripting import LuaScript, ScriptArg
+
+log = structlog.stdlib.get_logger(__name__)
 
 _DEQUEUE: Final = LuaScript.load("junhong_cmp.asynq", "dequeue")
 _EXTEND: Final = LuaScript.load("junhong_cmp.asynq", "extend_leases")
@@ -97,7 +101,8 @@ class Leases:
                 tasks.append(_leased(queue, task_id, raw, _text(owner), float(expiry)))
             except InvalidMessageError as error:
                 bad.append((task_id, _text(owner), str(error)))
-        await self._quarantine(queue, bad)
+        for name, reason in await self._quarantine(queue, bad):
+            log.warning("任务无法解码，已隔离", queue=queue, task_id=name, reason=reason)
         return tasks
 
     async def write_result(self, queue: str, task_id: str, data: bytes, *, token: str) -> bool:
