@@ -46,6 +46,14 @@ async def test_a_lapsed_task_gets_another_try_and_counts_as_failed(
     assert (await bench.size("active"), await bench.size("lease")) == (0, 0)
 
 
+async def test_more_lapsed_tasks_than_one_script_returns_are_all_taken_back(
+    bench: Bench, recoverer: Recoverer
+) -> None:
+    await abandon(bench, *["a"] * 600)
+    await recoverer.recover("default")
+    assert (await bench.size("active"), await bench.size("retry")) == (0, 600)
+
+
 async def test_a_lapsed_task_without_retries_left_is_archived(bench: Bench, recoverer: Recoverer) -> None:
     ids = await abandon(bench, "a", max_retry=0)
     await recoverer.recover("default")

@@ -3,10 +3,11 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from tests.asynq.serving import Bench, Gate, Recorder, no_delay, open_bench
+from tests.asynq.serving import Bench, Gate, Recorder, open_bench
 from tests.waiting import wait_until
 
 from junhong_cmp.asynq.asynq_pb2 import ServerInfo, TaskMessage
@@ -209,23 +210,26 @@ async def test_nothing_a_handler_raises_ends_the_server(bench: Bench, error: Bas
     assert await bench.counter("failed") == 1
 
 
-async def test_faulty_callbacks_do_not_lose_the_task(bench: Bench) -> None:
-    def broken(*_: object) -> timedelta:
-        raise RuntimeError("callback")
+async def test_a_faulty_retry_delay_falls_back_to_the_default(bench: Bench) -> None:
+    with capture_logs() as logs:
+        await bench.serve(raising(ValueError("first")), retry_delay=broken, error_handler=broken)
+        await bench.enqueue("a")
+        await bench.wait_size("retry", 1)
+    events = [entry["event"] for entry in logs]
+    assert {"错误回调自身出错", "重试间隔回调出错，改用默认间隔"} <= set(events)
 
-    delays = [broken, no_delay]
+
+async def test_a_faulty_is_failure_does_not_lose_the_task(bench: Bench) -> None:
     recorder = raising(ValueError("first"))
     with capture_logs() as logs:
-        await bench.serve(
-            recorder,
-            error_handler=broken,
-            retry_delay=lambda *args: delays.pop(0)(*args) if delays else no_delay(),
-        )
+        await bench.serve(recorder, is_failure=broken)
         await bench.enqueue("a")
         await wait_until(lambda: len(recorder.seen) == 2, description="came again after its lease")
-    events = [entry["event"] for entry in logs]
-    assert "错误回调自身出错" in events
-    assert "任务结果判定出错，等待租约过期后重新投递" in events
+    assert "任务结果判定出错，等待租约过期后重新投递" in [entry["event"] for entry in logs]
+
+
+def broken(*_: object) -> Any:
+    raise RuntimeError("callback")
 
 
 async def test_an_undecodable_message_is_quarantined_and_the_others_go_on(bench: Bench) -> None:

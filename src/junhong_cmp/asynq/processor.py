@@ -119,9 +119,7 @@ class Processor:
         self._table.running.discard(item)
         try:
             ack = self._judge.judge(item, error)
-        except (
-            Exception
-        ):  # a faulty retry_delay or is_failure callback: the lease lapses, the task comes again
+        except Exception:  # a faulty is_failure callback: the lease lapses, the task comes again
             log.exception("任务结果判定出错，等待租约过期后重新投递", task_type=item.task.type)
             ack = None
         if ack is not None:

@@ -10,6 +10,7 @@ from junhong_cmp.asynq.broker_types import Ack, AckKind, AckOutcome, LeasedTask
 from junhong_cmp.asynq.delivery import find_deadline_s, view_task
 from junhong_cmp.asynq.errors import AsynqError
 from junhong_cmp.asynq.in_flight import InFlightTable
+from junhong_cmp.asynq.retry import choose_delay
 from junhong_cmp.asynq.server_config import ServerConfig
 
 log = structlog.stdlib.get_logger(__name__)
@@ -38,18 +39,23 @@ class Recoverer:
     async def recover(self, queue: str) -> None:
         """Repair ``queue`` and take back its abandoned tasks."""
         await self._broker.repair_orphans(queue)
+        while await self._take_back(queue):  # a bounded number a script
+            pass
+
+    async def _take_back(self, queue: str) -> int:
         cutoff_s = int(time.time() - self._margin_s)
         expired = await self._broker.expired_leases(queue, cutoff_s)
         own = {(item.leased.token, item.task.id) for item in self._table.snapshot()}
         foreign = [task for task in expired if (task.token, task.message.id) not in own]
         acks = [self._second_chance(task, cutoff_s) for task in foreign]
         if not acks:
-            return
+            return 0
         outcomes = await self._broker.ack(queue, acks)
         taken = [ack for ack, outcome in zip(acks, outcomes, strict=True) if outcome is AckOutcome.OK]
         if taken:
             archived = sum(ack.kind is AckKind.ARCHIVE for ack in taken)
             log.warning("租约过期的任务已收回", queue=queue, count=len(taken), archived=archived)
+        return len(taken)
 
     def _second_chance(self, leased: LeasedTask, cutoff_s: int) -> Ack:
         message = leased.message
@@ -57,6 +63,6 @@ class Recoverer:
         if message.retried < message.retry:
             error = LeaseExpiredError(_LEASE_EXPIRED)
             view = view_task(leased, find_deadline_s(message, time.time()))
-            delay = self._config.retry_delay(message.retried, error, view)
+            delay = choose_delay(self._config.retry_delay, error, view)
             ack.kind, ack.at = AckKind.RETRY, math.ceil(time.time() + delay.total_seconds())
         return ack

@@ -4,7 +4,11 @@ import random
 from collections.abc import Callable
 from datetime import timedelta
 
+import structlog
+
 from junhong_cmp.asynq.processing_task import ProcessingTask
+
+log = structlog.stdlib.get_logger(__name__)
 
 RetryDelay = Callable[[int, BaseException, ProcessingTask], timedelta]
 """``(times retried so far, error, task) -> delay``."""
@@ -17,6 +21,15 @@ def default_retry_delay(retried: int, _error: BaseException, _task: ProcessingTa
     """Return the delay Asynq uses: ``n⁴ + 15 + rand(0..29)·(n+1)`` seconds for the n-th retry."""
     n = min(max(retried, 0), _POWER_CAP)
     return timedelta(seconds=n**4 + 15 + random.randint(0, 29) * (n + 1))
+
+
+def choose_delay(policy: RetryDelay, error: BaseException, task: ProcessingTask) -> timedelta:
+    """Return what ``policy`` says, or Asynq's delay if the policy itself fails."""
+    try:
+        return policy(task.retried, error, task)
+    except Exception:  # a faulty policy must not keep its tasks from being retried
+        log.exception("重试间隔回调出错，改用默认间隔", task_type=task.type, task_id=task.id)
+        return default_retry_delay(task.retried, error, task)
 
 
 def every_error_is_failure(_error: BaseException) -> bool:

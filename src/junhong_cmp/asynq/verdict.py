@@ -10,6 +10,7 @@ from junhong_cmp.asynq.broker_types import Ack, AckKind
 from junhong_cmp.asynq.errors import AsynqError, PutBack, RevokeTask, SkipRetry
 from junhong_cmp.asynq.in_flight import CancelCause, InFlight
 from junhong_cmp.asynq.mux import UnknownTaskTypeError
+from junhong_cmp.asynq.retry import choose_delay
 from junhong_cmp.asynq.server_config import ServerConfig
 
 log = structlog.stdlib.get_logger(__name__)
@@ -71,7 +72,7 @@ class Judge:
         if isinstance(error, SkipRetry) or task.retried >= task.max_retry:
             log.error("任务失败，已归档", error=text, exc_info=error, **_facts(item))
             return Ack(kind=AckKind.ARCHIVE, task=item.leased, error=text)
-        delay = self._config.retry_delay(task.retried, error, task)
+        delay = choose_delay(self._config.retry_delay, error, task)
         log.warning(
             "任务失败，将重试", error=text, delay_s=delay.total_seconds(), exc_info=error, **_facts(item)
         )
