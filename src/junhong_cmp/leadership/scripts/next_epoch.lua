@@ -1,6 +1,6 @@
 -- Opens a new term: gives an epoch higher than any given before.
 --
--- KEYS[1] lease  HASH, field epoch = the highest epoch given
+-- KEYS[1] lease  HASH, field epoch = the highest epoch given   ARGV none
 --
 -- Returns the epoch as a string: max(previous + 1, Redis time in ms), so that it grows even when
 -- the hash was lost with all other data.

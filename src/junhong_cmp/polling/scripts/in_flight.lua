@@ -1,6 +1,6 @@
 -- Counts the in-flight slots of one account whose lease still runs.
 --
--- KEYS[1] slots  ZSET "<kind>:<card>" -> end of lease, unix ms
+-- KEYS[1] slots  ZSET "<kind>:<card>" -> end of lease, unix ms   ARGV none
 --
 -- Returns the count.
 --

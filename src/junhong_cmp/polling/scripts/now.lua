@@ -1,6 +1,6 @@
 -- Tells the time all due times and claims are measured in.
 --
--- KEYS[1] any key; it only chooses the node of a cluster
+-- KEYS[1] any key; it only chooses the node of a cluster   ARGV none
 --
 -- Returns unix ms. A script and not TIME, because a cluster client would ask every node.
 local time = redis.call('TIME')
