@@ -116,7 +116,7 @@ class Platform:
         rows = await self.pool.fetch("SELECT iccid FROM iot_card WHERE carddata_succeeded_at IS NOT NULL")
         return {row["iccid"] for row in rows}
 
-    async def all_polled(self, cards: list[Card], *, since: float = 0.0) -> None:
+    async def all_polled(self, cards: list[Card], *, since: float = 0.0, limit_s: float = 60) -> None:
         """Wait until the usage of each of these cards was read after unix second ``since``."""
         ids = [card.id for card in cards]
 
@@ -128,7 +128,7 @@ class Platform:
                 since,
             )
 
-        await wait_until(done, timeout=60, description=f"{len(cards)} cards polled")
+        await wait_until(done, timeout=limit_s, description=f"{len(cards)} cards polled")
 
     async def members_of_shards(self) -> Counter[str]:
         """How often each card id stands in the shards of the usage poll."""
