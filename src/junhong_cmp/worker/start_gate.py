@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 import asyncpg
 import structlog
-from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
+from redis.exceptions import AuthenticationError, NoPermissionError, RedisClusterException, RedisError
 
 from junhong_cmp.clock import Clock
 from junhong_cmp.errors import ConfigError, DependencyUnavailableError, SchemaOutdatedError
@@ -30,7 +30,14 @@ _REFUSED: Final = (
     asyncpg.InvalidAuthorizationSpecificationError,
 )
 # The service is not there yet, or not ready yet.
-_NOT_READY: Final = (OSError, TimeoutError, RedisError, asyncpg.PostgresError, asyncpg.InterfaceError)
+_NOT_READY: Final = (
+    OSError,
+    TimeoutError,
+    RedisError,
+    RedisClusterException,  # no subclass of RedisError
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+)
 
 # No credentials were given, wrong ones, or some to a server that knows none.
 _REFUSAL_SIGNS: Final = ("NOAUTH", "username-password pair", "AUTH <password> called without")
