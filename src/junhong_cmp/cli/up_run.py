@@ -60,6 +60,7 @@ class UpRun:
 
     def __init__(self, options: UpOptions, screen: Screen) -> None:
         self.dead: ChildProcess | None = None
+        self._began = time.monotonic()
         self._options = options
         self._screen = screen
         self._stage = UpStage(options)
@@ -119,13 +120,13 @@ class UpRun:
         task = scene.task
         if task.status is ImportStatus.DONE:
             self._screen.say(f"卡文件 {task.file_name} 已在先前导入，从上次结束处继续")
-        began = shown = time.monotonic()
+        shown = time.monotonic()
         while not task.status.is_final:
             await asyncio.sleep(_IMPORT_REFRESH_S)
             task = self._task = await find_import(scene.pool, task.id) or task
             if time.monotonic() - shown >= _REFRESH_S:
                 shown = time.monotonic()
-                self._show(scene, elapsed_s=shown - began)
+                self._show(scene)
         if task.status is ImportStatus.FAILED:
             raise CriticalLoopError(f"卡文件 {task.file_name} 导入失败：{task.error}")
 
@@ -139,7 +140,7 @@ class UpRun:
             if self._polling_since is None:
                 self._polling_since = self._first_poll(figures, began)
             since = self._polling_since
-            self._show(scene, elapsed_s=time.monotonic() - (since or began), figures=figures)
+            self._show(scene, figures)
             if since is not None and self._options.run_for is not None:
                 ends = since + self._options.run_for.total_seconds()
             tick = max(tick + _REFRESH_S, time.monotonic())
@@ -154,8 +155,8 @@ class UpRun:
             raise CriticalLoopError(f"导入完成 {_FIRST_POLL_LIMIT_S:g} 秒后仍没有轮询，请查看日志 {log}")
         return None
 
-    def _show(self, scene: Scene, *, elapsed_s: float, figures: Figures | None = None) -> None:
-        elapsed, task = timedelta(seconds=elapsed_s), self._task or scene.task
+    def _show(self, scene: Scene, figures: Figures | None = None) -> None:
+        elapsed, task = timedelta(seconds=time.monotonic() - self._began), self._task or scene.task
         self._screen.show(Progress(elapsed=elapsed, rows=scene.rows, imported=task, figures=figures))
 
     async def _take_down(self) -> None:
