@@ -4,7 +4,7 @@
 --
 -- Returns the count.
 --
--- A script so that leases are measured by the clock that gave them.
+-- Atomic so that leases are measured at the instant, and by the clock, that counts them.
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 return redis.call('ZCOUNT', KEYS[1], '(' .. string.format('%.0f', now), '+inf')
