@@ -9,7 +9,12 @@ from redis import exceptions
 
 log = structlog.stdlib.get_logger(__name__)
 
-FAULTS: tuple[type[Exception], ...] = (exceptions.RedisError, OSError, TimeoutError)
+FAULTS: tuple[type[Exception], ...] = (
+    exceptions.RedisError,
+    exceptions.RedisClusterException,  # not a RedisError: no node of the cluster could be reached
+    OSError,
+    TimeoutError,
+)
 """What a Redis command may raise for reasons outside this program."""
 
 _PASSING_ERRORS = (

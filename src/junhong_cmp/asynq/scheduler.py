@@ -13,12 +13,12 @@ from datetime import UTC, tzinfo
 from typing import Final
 
 import structlog
-from redis.exceptions import RedisError
 
 from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.asynq.cron import CronSchedule
 from junhong_cmp.asynq.errors import InvalidTaskError
 from junhong_cmp.asynq.misfire import MisfirePolicy
+from junhong_cmp.asynq.outages import FAULTS
 from junhong_cmp.asynq.scheduler_entry import CronEntry, ScheduledEntry
 from junhong_cmp.asynq.scheduler_view import SchedulerView
 
@@ -83,7 +83,7 @@ class Scheduler:
         await task
         try:
             await self._view.clear()
-        except (RedisError, OSError) as error:
+        except FAULTS as error:
             log.warning("定时调度器的登记未能清除，将自行过期", error=str(error))
 
     async def _run(self) -> None:
@@ -92,7 +92,7 @@ class Scheduler:
             try:
                 pause_s = await self._turn()
                 backoff_s = _FIRST_BACKOFF_S
-            except (RedisError, OSError) as error:
+            except FAULTS as error:
                 log.warning("定时调度暂时无法访问 Redis", error=str(error), retry_in_s=backoff_s)
                 pause_s = backoff_s * random.uniform(0.5, 1.0)
                 backoff_s = min(backoff_s * 2, _LONGEST_BACKOFF_S)

@@ -64,6 +64,9 @@ def session_settings(statement_timeout: timedelta) -> dict[str, str]:
         "statement_timeout": _milliseconds(statement_timeout),
         "lock_timeout": _milliseconds(min(_LOCK_TIMEOUT, statement_timeout)),
         "idle_in_transaction_session_timeout": _milliseconds(_IDLE_IN_TRANSACTION_TIMEOUT),
+        # A plan kept from when a table was empty reads all of it for each row, for as long as the session
+        # lives. Statements here work on whole batches: planning each anew is a small part of them.
+        "plan_cache_mode": "force_custom_plan",
     }
 
 

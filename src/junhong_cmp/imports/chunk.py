@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from junhong_cmp.cards.model import Card
 from junhong_cmp.cards.store import find_by_iccids, insert_cards
@@ -12,10 +12,6 @@ from junhong_cmp.imports.model import ImportStatus, RowProblem, RowResult, RowSt
 from junhong_cmp.imports.row_store import find_first_lines, record_rows
 from junhong_cmp.imports.rows import Candidate
 from junhong_cmp.imports.store import advance_import, lock_import
-
-# A plan kept from when the tables were empty reads them whole for every row; a bulk load outgrows any
-# plan long before new statistics replace it. Planning anew costs a millisecond a chunk.
-_PLAN_ANEW: Final = "SET LOCAL plan_cache_mode = force_custom_plan"
 
 Outcome: TypeAlias = Candidate | RowResult
 
@@ -50,7 +46,6 @@ async def write_chunk(conn: Conn, import_id: int, account_id: int, chunk: Chunk)
     current = await lock_import(conn, import_id)
     if current is None or current.status is not ImportStatus.RUNNING or current.next_line != chunk.first_line:
         raise SupersededError("同一导入正由另一个进程执行")
-    await conn.execute(_PLAN_ANEW)
     candidates = [outcome for outcome in chunk.outcomes if isinstance(outcome, Candidate)]
     created = await insert_cards(conn, account_id, [candidate.card for candidate in candidates])
     known = {card.iccid: card for card in created}
