@@ -5,6 +5,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.setup-done
 PYTEST := $(BIN)/python -m pytest
+# Most tests wait for processes and sockets: three workers on two cores, each with its own Redis and PostgreSQL.
+SPREAD := -n 3 --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lock fmt lint types arch test cover interop chaos bench run check clean
@@ -41,11 +43,11 @@ arch: setup ## layers, cycles and budgets
 	$(PYTEST) -q tests/architecture
 
 test: setup ## the whole suite, on embedded Redis and PostgreSQL
-	$(PYTEST)
+	$(PYTEST) $(SPREAD)
 
 cover: setup ## the whole suite with branch coverage, and its floor
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -q
+	$(BIN)/coverage run -m pytest -q $(SPREAD)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

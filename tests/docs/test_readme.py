@@ -98,7 +98,8 @@ async def test_make_run_polls_until_ctrl_c_and_leaves_nothing_behind(data_folder
 
 def test_make_test_is_this_suite() -> None:
     plan = subprocess.run(["make", "-n", "test"], cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S607 - as written
-    assert plan.stdout.splitlines()[-1].endswith("python -m pytest")
+    command = plan.stdout.splitlines()[-1]
+    assert re.fullmatch(r"\S+/python -m pytest -n \d --dist loadfile", command), "every test, none deselected"
 
 
 def test_make_setup_makes_the_program() -> None:
