@@ -45,7 +45,7 @@ class Importer:
     """An importer carries one import from where the last run of it ended to its end.
 
     It reads the file twice: once to see that it is whole and in which encoding, once for the rows.
-    Decoding and row rules run in a thread, piece by piece (docs/adr/0011).
+    Decoding and row rules run in a thread, piece by piece (docs/adr/0004).
     New cards are announced after the commit of their chunk; a run that resumes announces those of the
     last committed chunk again, because the run before may have died in between.
     """
