@@ -82,6 +82,16 @@ class QueueKeys:
         return f"{self.prefix}groups"
 
     @cached_property
+    def aggregation_sets(self) -> str:
+        """ZSET full key of an aggregation set in progress → its deadline, unix seconds."""
+        return f"{self.prefix}aggregation_sets"
+
+    @cached_property
+    def unique_prefix(self) -> str:
+        """What every unique lock starts with."""
+        return f"{self.prefix}unique:"
+
+    @cached_property
     def processed(self) -> str:
         """Counter of all tasks ever processed."""
         return f"{self.prefix}processed"
@@ -114,7 +124,7 @@ class QueueKeys:
         the stored message cannot tell apart from nil, would give the MD5 of nothing (base.UniqueKey).
         """
         digest = hashlib.md5(payload, usedforsecurity=False).hexdigest() if payload else ""
-        return f"{self.prefix}unique:{task_type}:{digest}"
+        return f"{self.unique_prefix}{task_type}:{digest}"
 
     def cron_last(self, entry_id: str) -> str:
         """STRING: the scheduled instant, unix seconds, an entry of ours fired for last."""
