@@ -109,6 +109,23 @@ def test_every_fault_is_reported_at_once(tmp_path: Path) -> None:
     assert "canary" not in text
 
 
+def test_checks_over_several_variables_are_all_told(tmp_path: Path) -> None:
+    found = "".join(
+        problems(tmp_path, JUNHONG_GATEWAY_URL="http://gw.example", JUNHONG_GATEWAY_KEY_ID="alone")
+    )
+    assert "JUNHONG_GATEWAY_ALLOW_HTTP=true" in found
+    assert "JUNHONG_GATEWAY_KEY_ID 与 JUNHONG_GATEWAY_SECRET 须同时设置" in found
+
+
+def test_a_mistyped_name_is_told_with_what_it_leaves_missing(tmp_path: Path) -> None:
+    environ = {"JUNHONG_REDIS_ULR": "redis://h", "JUNHONG_POSTGRES_DSN": NEEDED["JUNHONG_POSTGRES_DSN"]}
+    with pytest.raises(ConfigError) as caught:
+        config.load(environ=environ, cwd=tmp_path)
+    missing, hint = caught.value.problems
+    assert missing.startswith("JUNHONG_REDIS_URL 未设置")
+    assert "JUNHONG_REDIS_ULR，是否应为 JUNHONG_REDIS_URL" in hint
+
+
 def test_missing_addresses_are_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         config.load(environ={}, cwd=tmp_path)
@@ -127,6 +144,11 @@ def test_missing_addresses_are_named(tmp_path: Path) -> None:
         ("JUNHONG_SHUTDOWN_GRACE", "-1s"),
         ("JUNHONG_POLLING_VISIBILITY", "10ms"),
         ("JUNHONG_QUEUE_WEIGHTS", "a=1,a=2"),
+        ("JUNHONG_QUEUE_WEIGHTS", "a=99999999999"),
+        ("JUNHONG_POSTGRES_DSN", "postgresql://u:p,w@h1:many,h2/db"),
+        ("JUNHONG_POSTGRES_DSN", "postgresql://h1:5432,h2:99999/db"),
+        ("JUNHONG_POSTGRES_DSN", "postgresql://h/db?sslmode=full"),
+        ("JUNHONG_REDIS_URL", "redis-cluster://h1:7000,h2:port"),
         ("JUNHONG_WORKER_INSTANCE_NAME", "x" * 65),
         ("JUNHONG_WORKER_INSTANCE_NAME", "a\nb"),
         ("JUNHONG_STORAGE_URL", "ftp://h/x"),

@@ -94,6 +94,28 @@ async def test_optional_services_are_used_when_configured(env: dict[str, str], t
         assert await worker.stop() == 0, worker.log_text
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"JUNHONG_WORKER_ROLE": "scheduler"},
+        {"JUNHONG_REDIS_URL": "redis-sentinel://127.0.0.1:1/0"},
+        {"JUNHONG_STORAGE_URL": "s3://bucket?colour=red"},
+        {"JUNHONG_GATEWAY_URL": "https://user@gateway.invalid"},
+        {
+            "JUNHONG_GATEWAY_URL": "https://gateway.invalid",
+            "JUNHONG_GATEWAY_KEY_ID": "k",
+            "JUNHONG_GATEWAY_SECRET": "short",
+        },
+    ],
+    ids=["role", "redis", "storage", "gateway address", "gateway key"],
+)
+async def test_whatever_is_wrong_is_told_before_anything_is_connected(wrong: dict[str, str]) -> None:
+    async with WorkerProcess({**UNREACHABLE, **wrong}) as worker:
+        assert await worker.wait_exit() == 78, worker.log_text
+    assert errors_of(worker)
+    assert not worker.find("等待依赖就绪")
+
+
 @pytest.mark.parametrize("step", range(0, 2_000, 200))
 async def test_sigterm_at_any_moment_of_the_start(env: dict[str, str], step: int) -> None:
     """Imports, configuration, connecting, start, running: always 0 within two seconds."""

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
-from junhong_cmp.config.values import Duration, TextList, UrlShape, parse_json
+from junhong_cmp.config.values import Duration, TextList, UrlShape, check_ssl_mode, parse_json
 
 
 class RedisSettings(BaseModel):
@@ -33,7 +33,9 @@ class PostgresSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", validate_default=True)
 
-    dsn: Annotated[SecretStr, AfterValidator(UrlShape("postgresql", "postgres"))] = Field(
+    dsn: Annotated[
+        SecretStr, AfterValidator(UrlShape("postgresql", "postgres")), AfterValidator(check_ssl_mode)
+    ] = Field(
         description="PostgreSQL 连接串，例如 postgresql://用户@主机:5432/库名",
     )
     password: SecretStr | None = Field(None, description="PostgreSQL 密码；设置后连接串中不要再写密码")
@@ -104,10 +106,11 @@ class GatewaySettings(BaseModel):
     def _check_together(self) -> "GatewaySettings":
         if self.url is None:
             return self
+        faults = []
         if self.url.get_secret_value().startswith("http://") and not self.allow_http:
-            raise ValueError(
-                "JUNHONG_GATEWAY_URL 为明文 http：须用 https，或设 JUNHONG_GATEWAY_ALLOW_HTTP=true"
-            )
+            faults.append("JUNHONG_GATEWAY_URL 为明文 http：须用 https，或设 JUNHONG_GATEWAY_ALLOW_HTTP=true")
         if (self.key_id is None) != (self.secret is None):
-            raise ValueError("JUNHONG_GATEWAY_KEY_ID 与 JUNHONG_GATEWAY_SECRET 须同时设置")
+            faults.append("JUNHONG_GATEWAY_KEY_ID 与 JUNHONG_GATEWAY_SECRET 须同时设置")
+        if faults:
+            raise ValueError("；".join(faults))
         return self

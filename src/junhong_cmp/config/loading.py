@@ -57,7 +57,7 @@ def load(
     None stands for a flag that was not given.
 
     Raises:
-        ConfigError: with every fault found.
+        ConfigError: with every fault found, and every oddity that may explain one.
 
     """
     resolution = resolve(flags=flags, environ=environ, cwd=cwd)
@@ -79,17 +79,20 @@ def resolve(
     )
     raw, origins = _overlay(layers, variables)
     problems = [problem for layer in layers for problem in layer.problems]
+    warnings = [warning for layer in layers for warning in layer.warnings]
     try:
         settings = Settings.model_validate(raw)
     except ValidationError as error:
         problems += [describe(item, variables, origins) for item in error.errors(include_url=False)]
-        raise ConfigError(problems) from None  # the cause holds raw values, secrets among them
+        # A mistyped name is often why another is missing, so the oddities are told too. The cause is not:
+        # it holds raw values, secrets among them.
+        raise ConfigError([*problems, *warnings]) from None
     if problems:
-        raise ConfigError(problems)
+        raise ConfigError([*problems, *warnings])
     return Resolution(
         settings=settings,
         values=tuple(_resolved(variable, settings, origins) for variable in variables.values()),
-        warnings=tuple(warning for layer in layers for warning in layer.warnings),
+        warnings=tuple(warnings),
         secrets=tuple(_secrets_of(settings)),
     )
 

@@ -14,6 +14,8 @@ _DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+", re.ASCII)
 _DURATION_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
 _PLAIN_SECONDS: Final = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
 _QUEUE_NAME: Final = re.compile(r"[A-Za-z0-9_.:\-]{1,64}")
+_WEIGHT: Final = re.compile(r"[1-9]\d{0,5}", re.ASCII)  # heartbeats carry weights as 32-bit numbers
+_SSL_MODES: Final = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
 
 def parse_duration(value: Any) -> Any:
@@ -55,8 +57,8 @@ def parse_weights(value: Any) -> Any:
     weights: dict[str, int] = {}
     for raw_name, raw_weight in pairs:
         name, weight = raw_name.strip(), raw_weight.strip()
-        if not _QUEUE_NAME.fullmatch(name) or not weight.isascii() or not weight.isdigit() or int(weight) < 1:
-            raise ValueError("写法须如 polling=6,import=2,default=1，权重为正整数")
+        if not _QUEUE_NAME.fullmatch(name) or not _WEIGHT.fullmatch(weight):
+            raise ValueError("写法须如 polling=6,import=2,default=1，权重为正整数，最多 6 位")
         if name in weights:
             raise ValueError(f"中队列 {name} 出现两次")
         weights[name] = int(weight)
@@ -106,16 +108,24 @@ class UrlShape:
             raise ValueError(f"须以 {'、'.join(f'{name}://' for name in self.schemes)} 之一开头")
         if not rest and scheme != "memory":
             raise ValueError("缺少地址")
-        if "," not in rest:  # several hosts are checked by the client that opens them
-            self._check_port(text)
+        self._check_ports(text)
         return value
 
     @staticmethod
-    def _check_port(text: str) -> None:
+    def _check_ports(text: str) -> None:
         try:
-            urlsplit(text).port  # noqa: B018 - reading the property is what checks the port
+            for host in urlsplit(text).netloc.rpartition("@")[2].split(","):
+                urlsplit(f"//{host}").port  # noqa: B018 - reading the property is what checks the port
         except ValueError:
             raise ValueError("中的端口无效，须为 0 到 65535 的整数") from None
+
+
+def check_ssl_mode(dsn: SecretStr) -> SecretStr:
+    """Return the connection string unchanged if its ``sslmode``, when it has one, exists."""
+    for name, value in parse_qsl(urlsplit(dsn.get_secret_value()).query):
+        if name == "sslmode" and value not in _SSL_MODES:
+            raise ValueError(f"中的 sslmode 只能为 {'、'.join(_SSL_MODES)}")
+    return dsn
 
 
 Duration = Annotated[timedelta, BeforeValidator(parse_duration)]

@@ -65,10 +65,11 @@ class BootstrapWorker:
 
         """
         gate = StartGate(self._settings.start_limit, self._clock)
+        # First what needs no network: a wrong address or key is told before anything is waited for.
         storage = self._open_storage()
+        gateway = await self._open_gateway()
         redis, blocking_redis = await self._open_redis(gate)
         pool = await self._open_postgres(gate)
-        gateway = await self._open_gateway()
         return await self._wire(gate, _Opened(redis, blocking_redis, pool, storage, gateway))
 
     async def close(self) -> None:
