@@ -103,7 +103,7 @@ async def test_an_abandoned_task_is_not_requeued_and_is_recovered_by_another_ser
     recorder = Recorder()
     await bench.serve(recorder)
     await wait_until(lambda: recorder.seen, description="recovered after the lease")
-    assert recorder.seen[0].retried == 1
+    assert recorder.seen[0].retried == 0  # that its worker stopped is no failure of the task
     release.set()
 
 

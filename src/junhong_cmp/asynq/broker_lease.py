@@ -93,12 +93,14 @@ class Leases:
         )
         tasks: list[LeasedTask] = []
         bad: list[tuple[bytes, str, str]] = []
-        for task_id, expiry, raw, owner in _rows(found, 4):
+        for task_id, expiry, raw, owner, recoveries in _rows(found, 5):
             if not raw:
                 bad.append((task_id, _text(owner), _REASONS[b"size"]))
                 continue
             try:
-                tasks.append(_leased(queue, task_id, raw, _text(owner), float(expiry)))
+                task = _leased(queue, task_id, raw, _text(owner), float(expiry))
+                task.recovered_at = tuple(int(at) for at in recoveries.split() if at.isdigit())
+                tasks.append(task)
             except InvalidMessageError as error:
                 bad.append((task_id, _text(owner), str(error)))
         for name, reason in await self._quarantine(queue, bad):

@@ -14,6 +14,7 @@ class LeasedTask:
     ``token`` names this very lease (hash field ``owner``); ``digest`` is the SHA-1 of the stored message.
     Both must still match when the task is handed back: a Go worker does not know ``owner``, but whoever moves
     a task out of ``active`` on another's behalf rewrites its message. ``lease_until`` is unix seconds.
+    ``recovered_at`` too: when the task was taken back from a vanished worker; known of lapsed tasks only.
     """
 
     message: TaskMessage
@@ -21,6 +22,7 @@ class LeasedTask:
     token: str
     lease_until: float
     digest: str = ""
+    recovered_at: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -50,6 +52,7 @@ class Ack:
     ``at`` (unix seconds) is the retry time of RETRY. ``is_failure`` False keeps ``retried`` and the counters
     as they are (RETRY only). ``expired_before`` (unix seconds, 0 = off) makes the ack hold only while the
     lease is not younger than that: a recoverer sets it, so that a worker which just renewed keeps its task.
+    The recovery is then noted with the task.
     """
 
     kind: AckKind

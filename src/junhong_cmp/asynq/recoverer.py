@@ -16,6 +16,7 @@ from junhong_cmp.asynq.server_config import ServerConfig
 log = structlog.stdlib.get_logger(__name__)
 
 _LEASE_EXPIRED = "任务租约过期：处理它的 Worker 已失联"
+_POISON = "毒丸任务已归档"
 
 
 class LeaseExpiredError(AsynqError):
@@ -23,7 +24,11 @@ class LeaseExpiredError(AsynqError):
 
 
 class Recoverer:
-    """A recoverer gives tasks with a long-expired lease another try, or archives those that have none left.
+    """A recoverer gives tasks with a long-expired lease another try, unless they are poison.
+
+    The try costs the task none of its retries: it was its worker that failed. How
+    often that happened is counted apart, and a task that loses its worker again and
+    again is archived before it takes down the next one.
 
     It repairs the queue first: an id in ``active`` without lease gets one that
     has expired, a lease whose task is gone is removed. Tasks this very server
@@ -52,17 +57,34 @@ class Recoverer:
             return 0
         outcomes = await self._broker.ack(queue, acks)
         taken = [ack for ack, outcome in zip(acks, outcomes, strict=True) if outcome is AckOutcome.OK]
+        poison = [ack for ack in taken if ack.kind is AckKind.ARCHIVE]
+        for ack in poison:
+            log.error(_POISON, queue=queue, reason=ack.error, **_facts(ack.task))
         if taken:
-            archived = sum(ack.kind is AckKind.ARCHIVE for ack in taken)
-            log.warning("租约过期的任务已收回", queue=queue, count=len(taken), archived=archived)
+            log.warning("租约过期的任务已收回", queue=queue, count=len(taken), archived=len(poison))
         return len(taken)
 
     def _second_chance(self, leased: LeasedTask, cutoff_s: int) -> Ack:
-        message = leased.message
-        ack = Ack(kind=AckKind.ARCHIVE, task=leased, error=_LEASE_EXPIRED, expired_before=cutoff_s)
-        if message.retried < message.retry:
-            error = LeaseExpiredError(_LEASE_EXPIRED)
-            view = view_task(leased, find_deadline_s(message, time.time()))
-            delay = choose_delay(self._config.retry_delay, error, view)
-            ack.kind, ack.at = AckKind.RETRY, math.ceil(time.time() + delay.total_seconds())
-        return ack
+        now = time.time()
+        policy = self._config.poison
+        since = now - policy.window.total_seconds()
+        recoveries = 1 + sum(at >= since for at in leased.recovered_at)
+        if recoveries >= policy.recoveries:
+            hours = policy.window.total_seconds() / 3600
+            reason = f"{_POISON}：{hours:g} 小时内 {recoveries} 次使处理它的 Worker 失联"
+            return Ack(kind=AckKind.ARCHIVE, task=leased, error=reason, expired_before=cutoff_s)
+        view = view_task(leased, find_deadline_s(leased.message, now))
+        delay = choose_delay(self._config.retry_delay, LeaseExpiredError(_LEASE_EXPIRED), view)
+        return Ack(
+            kind=AckKind.RETRY,
+            task=leased,
+            error=_LEASE_EXPIRED,
+            is_failure=False,
+            at=math.ceil(now + delay.total_seconds()),
+            expired_before=cutoff_s,
+        )
+
+
+def _facts(leased: LeasedTask) -> dict[str, object]:
+    message = leased.message
+    return {"task_type": message.type, "task_id": message.id, "retried": message.retried}

@@ -44,6 +44,21 @@ class Intervals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PoisonPolicy:
+    """When a task counts as poison: its worker vanished ``recoveries`` times within ``window``.
+
+    Such a task is archived, whatever retries it has left: it most likely kills its workers.
+    """
+
+    recoveries: int = 3
+    window: timedelta = timedelta(hours=72)
+
+    def __post_init__(self) -> None:
+        if self.recoveries < 1 or self.window <= timedelta(0):
+            raise ServerConfigError("poison 的次数与时间窗必须为正")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConfig:
     """How a server fetches, retries and stops.
 
@@ -65,6 +80,7 @@ class ServerConfig:
     """False keeps the error from counting as a retry, as long as retries are left."""
     error_handler: ErrorHandler | None = None
     """Called with the task and its error before the error is recorded; must not block."""
+    poison: PoisonPolicy = PoisonPolicy()
     intervals: Intervals = Intervals()
 
     def __post_init__(self) -> None:

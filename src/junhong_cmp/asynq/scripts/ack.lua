@@ -7,8 +7,8 @@
 -- ARGV[4]  expiry of the day counters, unix s  ARGV[5]  archived at or before this (unix s) is over age
 -- ARGV[6]  most archived tasks
 -- ARGV[8i-1..8i+6]  of task i: kind, id, owner token, SHA-1 of the message as dequeued, lease must have run
---                   out at (unix s, 0 = any), score (unix s), new message ('' = as it is), 1 if it counts as a
---                   failure
+--                   out at (unix s, 0 = any; else this is a recovery, which is noted in the hash: an archived
+--                   task starts anew), score (unix s), new message ('' = as it is), 1 if it counts as a failure
 -- Returns  for each task 1 written, 0 somebody else's, -1 gone
 -- Atomic because   leaving active and entering the next state must hold together, and the check that the
 --                  task is still this worker's must hold while that is written.
@@ -18,6 +18,7 @@ local active, lease, pending, retry, archived, completed = KEYS[1], KEYS[2], KEY
 local prefix, now_s, now_ns = ARGV[1], ARGV[2], ARGV[3]
 local processed, failed, trim = 0, 0, false
 local results = {}
+local KEPT_RECOVERIES = 1100 -- bytes: a hundred instants
 
 -- A key of a wrong type must fail here, before the first write.
 redis.call('LLEN', active)
@@ -30,6 +31,16 @@ local function leave_active(id)
   -- From the tail, one: the oldest end first, instead of a scan of the whole list.
   redis.call('LREM', active, -1, id)
   redis.call('ZREM', lease, id)
+end
+
+-- The recoveries of a task, unix s, newest last; a failure of the worker is no failure of the task.
+local function note_recovery(key, kind)
+  if kind == 'retry' then
+    local earlier = redis.call('HGET', key, 'recoveries')
+    redis.call('HSET', key, 'recoveries', earlier and string.sub(earlier, -KEPT_RECOVERIES) .. ' ' .. now_s or now_s)
+  else
+    redis.call('HDEL', key, 'recoveries')
+  end
 end
 
 local function store(key, state, msg)
@@ -56,6 +67,9 @@ for i = 1, (#KEYS - 10) / 2 do
     results[i] = 0
   else
     results[i] = 1
+    if limit > 0 then
+      note_recovery(key, kind)
+    end
     if kind == 'done' then
       leave_active(id)
       redis.call('DEL', key)

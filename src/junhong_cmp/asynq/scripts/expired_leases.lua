@@ -5,7 +5,7 @@
 -- ARGV[2]  latest expiry, unix s
 -- ARGV[3]  most leases to look at
 -- ARGV[4]  most bytes of a message
--- Returns  {id, expiry, msg, owner, …}; msg is '' for one that is too large
+-- Returns  {id, expiry, msg, owner, recoveries (unix s, spaced), …}; msg is '' for one that is too large
 -- Atomic because   a lease is dropped for what its hash says: both must be read together.
 local entries = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[2], 'WITHSCORES', 'LIMIT', 0, ARGV[3])
 local found = {}
@@ -28,6 +28,7 @@ for i = 1, #entries, 2 do
     found[#found + 1] = entries[i + 1]
     found[#found + 1] = msg
     found[#found + 1] = redis.call('HGET', key, 'owner') or ''
+    found[#found + 1] = redis.call('HGET', key, 'recoveries') or ''
   end
 end
 return found
