@@ -6,8 +6,11 @@ from importlib import import_module
 from typing import Final
 
 import typer
+from typer._click.exceptions import NoArgsIsHelpError
 
+from junhong_cmp.cli.complaints import complaint
 from junhong_cmp.cli.signals import StopSignals
+from junhong_cmp.cli.usage import ChineseGroup
 from junhong_cmp.errors import JunhongError
 
 # In the order `junhong --help` shows them. Each module has `register(app)`.
@@ -22,6 +25,7 @@ COMMANDS: Final = {
 }
 # These close what they opened and answer to signals themselves; all others are ended the usual way.
 STOPS_BY_ITSELF: Final = frozenset({"worker", "up"})
+INTERRUPTED: Final = 130  # typer makes this of a Ctrl-C that a command did not answer itself
 
 
 def run(signals: StopSignals, arguments: Sequence[str] | None = None) -> int:
@@ -29,21 +33,27 @@ def run(signals: StopSignals, arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     app = build_app(given, signals)
     try:
-        app(given, prog_name="junhong")
+        code = app(given, prog_name="junhong", standalone_mode=False)
+    except NoArgsIsHelpError as help_wanted:
+        typer.echo(help_wanted.format_message(), err=True)
+        return int(help_wanted.exit_code)
+    except typer.TyperException as error:
+        typer.echo(complaint(error), err=True)
+        return int(error.exit_code)
     except JunhongError as error:
         typer.echo(f"错误：{error}", err=True)
         return int(error.exit_code)
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else 0
-    except KeyboardInterrupt:
+    if code == INTERRUPTED:
         typer.echo("已中断", err=True)
-        return 130
-    return 0
+    return code if isinstance(code, int) else 0
 
 
 def build_app(arguments: Sequence[str], signals: StopSignals) -> typer.Typer:
     """Build the command line with the command asked for, or with all of them when none is named."""
     app = typer.Typer(
+        cls=ChineseGroup,
         help="物联网卡管理平台的后台任务集群：任务队列、卡轮询、卡导入。",
         no_args_is_help=True,
         add_completion=False,

@@ -5,11 +5,12 @@ import typer
 
 from junhong_cmp import config
 from junhong_cmp.cli.options import AsJson, ConfigFile
+from junhong_cmp.cli.usage import ChineseCommand
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
-    app.command("config", help="显示生效的配置及其来源（密钥打码）")(show_config)
+    app.command("config", cls=ChineseCommand, help="显示生效的配置及其来源（密钥打码）")(show_config)
 
 
 def show_config(config_file: ConfigFile = None, as_json: AsJson = False) -> None:

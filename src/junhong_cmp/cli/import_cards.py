@@ -7,19 +7,20 @@ import typer
 
 from junhong_cmp import config
 from junhong_cmp.cli.options import AsJson, ConfigFile, PostgresDsn, RedisUrl
+from junhong_cmp.cli.usage import ChineseCommand
 from junhong_cmp.errors import ConfigError
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="卡清单 CSV（UTF-8、GB18030 或带 BOM 的 UTF-16）")]
 Account = Annotated[str, typer.Option("--account", "-a", metavar="CODE", help="导入到哪个运营商账号（编码）")]
-Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="是否等待导入结束")]
+Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="等待导入结束（默认），或只交付任务")]
 ResultCopy = Annotated[
-    Path | None, typer.Option("--result", help="把结果文件另存到此路径", show_default=False)
+    Path | None, typer.Option("--result", metavar="文件", help="把结果文件另存到此路径", show_default=False)
 ]
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
-    app.command("import", help="导入卡清单文件，并显示进度与结果")(import_cards)
+    app.command("import", cls=ChineseCommand, help="导入卡清单文件，并显示进度与结果")(import_cards)
 
 
 def import_cards(

@@ -6,12 +6,13 @@ import typer
 
 from junhong_cmp import config
 from junhong_cmp.cli.options import ConfigFile, PostgresDsn
+from junhong_cmp.cli.usage import ChineseCommand
 from junhong_cmp.errors import DependencyUnavailableError
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
-    app.command("migrate", help="把数据库结构更新到本程序需要的版本")(migrate)
+    app.command("migrate", cls=ChineseCommand, help="把数据库结构更新到本程序需要的版本")(migrate)
 
 
 def migrate(config_file: ConfigFile = None, postgres_dsn: PostgresDsn = None) -> None:

@@ -12,39 +12,48 @@ import typer
 import uvloop
 
 from junhong_cmp import logs
+from junhong_cmp.cli.usage import ChineseCommand
 from junhong_cmp.errors import ConfigError
 from junhong_cmp.gateway.signing import Credential
 from junhong_cmp.gateway.simulator import CarrierSimulator, SimulatorConfig, serve
 
-Port = Annotated[int, typer.Option(min=0, max=65535, help="监听端口，0 表示任选一个空闲端口")]
-Host = Annotated[str, typer.Option(help="监听地址")]
-KeyId = Annotated[str, typer.Option(envvar="JUNHONG_GATEWAY_KEY_ID", help="密钥编号")]
+Port = Annotated[int, typer.Option(min=0, max=65535, metavar="端口", help="监听端口，0 表示任选一个空闲端口")]
+Host = Annotated[str, typer.Option(metavar="地址", help="监听地址")]
+KeyId = Annotated[str, typer.Option(envvar="JUNHONG_GATEWAY_KEY_ID", metavar="编号", help="密钥编号")]
 SecretFile = Annotated[
     Path | None,
     typer.Option(
         envvar="JUNHONG_GATEWAY_SECRET_FILE",
+        metavar="文件",
         help="存放密钥的文件；密钥也可由 JUNHONG_GATEWAY_SECRET 给出",
         show_default=False,
     ),
 ]
-Latency = Annotated[int, typer.Option(min=0, help="每次应答的延迟（毫秒）")]
-Jitter = Annotated[int, typer.Option(min=0, help="延迟的上下浮动（毫秒）")]
-ErrorRate = Annotated[float, typer.Option(min=0, max=1, help="随机故障的比例")]
-UnknownRate = Annotated[float, typer.Option(min=0, max=1, help="查无此卡的比例")]
+Latency = Annotated[int, typer.Option(min=0, metavar="毫秒", help="每次应答的延迟（毫秒）")]
+Jitter = Annotated[int, typer.Option(min=0, metavar="毫秒", help="延迟的上下浮动（毫秒）")]
+ErrorRate = Annotated[float, typer.Option(min=0, max=1, metavar="比例", help="随机故障的比例")]
+UnknownRate = Annotated[float, typer.Option(min=0, max=1, metavar="比例", help="查无此卡的比例")]
 ThrottleQps = Annotated[
-    float | None, typer.Option(min=0.001, help="每个账号每秒允许的调用数，默认不限", show_default=False)
+    float | None,
+    typer.Option(min=0.001, metavar="次数", help="每个账号每秒允许的调用数，默认不限", show_default=False),
 ]
-OperationDelay = Annotated[int, typer.Option(min=0, help="停机、复机生效所需时间（毫秒）")]
-Seed = Annotated[int, typer.Option(help="随机种子：相同种子的卡有相同的数据")]
+OperationDelay = Annotated[int, typer.Option(min=0, metavar="毫秒", help="停机、复机生效所需时间（毫秒）")]
+Seed = Annotated[int, typer.Option(metavar="整数", help="随机种子：相同种子的卡有相同的数据")]
 LogFile = Annotated[
-    Path | None, typer.Option("--log", help="请求日志文件（JSON，每行一次调用）", show_default=False)
+    Path | None,
+    typer.Option("--log", metavar="文件", help="请求日志文件（JSON，每行一次调用）", show_default=False),
 ]
-UrlFile = Annotated[Path | None, typer.Option(help="开始监听后把网关地址写入此文件", show_default=False)]
+UrlFile = Annotated[
+    Path | None,
+    typer.Option(metavar="文件", help="开始监听后把网关地址写入此文件", show_default=False),
+]
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
-    app.command("simulate-gateway", help="运行一个模拟运营商网关，供演示和测试使用")(simulate_gateway)
+    app.command("simulate-gateway", cls=ChineseCommand, help="运行一个模拟运营商网关，供演示和测试使用")(
+        simulate_gateway
+    )
 
 
 def simulate_gateway(

@@ -12,6 +12,7 @@ from junhong_cmp import config
 from junhong_cmp.asynq.connection import open_redis
 from junhong_cmp.cli.options import AsJson, ConfigFile, PostgresDsn, RedisUrl
 from junhong_cmp.cli.status_report import Status, StatusReader
+from junhong_cmp.cli.usage import ChineseCommand
 from junhong_cmp.db.pool import open_pool
 from junhong_cmp.db.schema import check_schema
 from junhong_cmp.errors import DependencyUnavailableError
@@ -21,7 +22,9 @@ READ_LIMIT = timedelta(seconds=15)
 
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
-    app.command("status", help="显示实例、队列、分片、最近一分钟的轮询与导入任务")(show_status)
+    app.command("status", cls=ChineseCommand, help="显示实例、队列、分片、最近一分钟的轮询与导入任务")(
+        show_status
+    )
 
 
 def show_status(

@@ -11,6 +11,7 @@ import uvloop
 from junhong_cmp import config, logs
 from junhong_cmp.cli.options import AsJson, ConfigFile
 from junhong_cmp.cli.signals import StopSignals
+from junhong_cmp.cli.usage import ChineseCommand
 from junhong_cmp.config.values import parse_duration
 
 log = structlog.stdlib.get_logger(__name__)
@@ -21,25 +22,36 @@ _EMBEDDED = {"redis.url": "unix:///embedded", "postgres.dsn": "postgresql:///emb
 
 RunFor = Annotated[
     str | None,
-    typer.Option("--for", help="导入完成并开始轮询后运行多久，如 20s；不设则直到 Ctrl-C", show_default=False),
+    typer.Option(
+        "--for",
+        metavar="时长",
+        help="导入完成并开始轮询后运行多久，如 20s；不设则直到 Ctrl-C",
+        show_default=False,
+    ),
 ]
 Cards = Annotated[
     int | None,
-    typer.Option(min=1, max=1_000_000, help="改用生成的 N 张卡，代替示例文件", show_default=False),
+    typer.Option(
+        min=1, max=1_000_000, metavar="N", help="改用生成的 N 张卡，代替示例文件", show_default=False
+    ),
 ]
 DataDir = Annotated[
     Path | None,
-    typer.Option(help="数据目录，覆盖 JUNHONG_DATA_DIR（默认 .junhong）", show_default=False),
+    typer.Option(metavar="目录", help="数据目录，覆盖 JUNHONG_DATA_DIR（默认 .junhong）", show_default=False),
 ]
 SimulatorLog = Annotated[
     Path | None,
-    typer.Option(help="把模拟网关收到的每次请求记入此文件", show_default=False),
+    typer.Option(metavar="文件", help="把模拟网关收到的每次请求记入此文件", show_default=False),
 ]
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
-    app.command("up", help="一键运行整套系统：内置 Redis、PostgreSQL、模拟网关，导入示例卡并开始轮询")(up)
+    app.command(
+        "up",
+        cls=ChineseCommand,
+        help="一键运行整套系统：内置 Redis、PostgreSQL、模拟网关，导入示例卡并开始轮询",
+    )(up)
 
 
 def up(  # noqa: PLR0917 - one parameter a command-line option

@@ -9,6 +9,7 @@ import typer
 from junhong_cmp import config, logs
 from junhong_cmp.cli.options import ConfigFile, PostgresDsn, RedisUrl
 from junhong_cmp.cli.signals import StopSignals
+from junhong_cmp.cli.usage import ChineseCommand
 from junhong_cmp.errors import ConfigError
 
 log = structlog.stdlib.get_logger(__name__)
@@ -18,18 +19,18 @@ UNNAMED = "未命名"
 
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
-    app.command("worker", help="运行一个 Worker 进程")(worker)
+    app.command("worker", cls=ChineseCommand, help="运行一个 Worker 进程")(worker)
 
 
 def worker(
     ctx: typer.Context,
     role: Annotated[
         str | None,
-        typer.Option("--role", help="运行角色：all、leader、consumer", show_default=False),
+        typer.Option("--role", metavar="角色", help="运行角色：all、leader、consumer", show_default=False),
     ] = None,
     instance_name: Annotated[
         str | None,
-        typer.Option("--instance-name", help="实例名称，只用于展示", show_default=False),
+        typer.Option("--instance-name", metavar="名称", help="实例名称，只用于展示", show_default=False),
     ] = None,
     config_file: ConfigFile = None,
     redis_url: RedisUrl = None,
