@@ -9,10 +9,10 @@ PYTEST := $(BIN)/python -m pytest
 SPREAD := -n 3 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock fmt lint types arch test cover interop chaos bench run check clean
+.PHONY: help setup lock fmt lint types arch test cover interop chaos bench bench-asynq run check clean
 
 help: ## list the verbs
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 setup: $(STAMP) ## make .venv with every dependency, pinned by hash, and the program .venv/bin/junhong
 
@@ -60,6 +60,9 @@ chaos: setup ## kill, freeze, cut, flush: the slower fault tests
 
 bench: setup ## measure; figures go to docs/benchmarks.md
 	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+bench-asynq: setup ## the task queue against Go's (needs Go); ARGS=--leak for memory
+	@$(BIN)/python benchmarks/bench_asynq.py $(ARGS)
 
 run: setup ## the main job on embedded Redis and PostgreSQL; Ctrl-C ends it
 	@$(BIN)/junhong up
