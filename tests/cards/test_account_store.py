@@ -75,3 +75,13 @@ async def test_a_pause_is_lengthened_but_never_cut_short(pool: Pool) -> None:
     assert paused.is_paused(NOON)
     assert not paused.is_paused(hours(2))
     assert not account.is_paused(NOON)
+
+
+async def test_a_pause_without_end_can_be_compared_with_now(pool: Pool) -> None:
+    account = await add_account(pool)
+    for forever, paused in (("infinity", True), ("-infinity", False)):
+        await pool.execute("UPDATE carrier_account SET paused_until = $1::text::timestamptz", forever)
+        async with pool.acquire() as conn:
+            found = await find_account(conn, account.code)
+        assert found is not None
+        assert found.is_paused(NOON) is paused

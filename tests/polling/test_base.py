@@ -2,14 +2,16 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from redis.asyncio import Redis
 from structlog.testing import capture_logs
-from tests.polling.plant import Plant, add_account, add_cards, poll_task
+from tests.polling.plant import Plant, add_account, add_cards, add_rule, poll_task
 from tests.waiting import wait_until
 
-from junhong_cmp.asynq.errors import SkipRetry
+from junhong_cmp.asynq.errors import PutBack, SkipRetry
 from junhong_cmp.cards.account_store import list_accounts
 from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.cards.store import delete_card, load_cards, set_polling_enabled
+from junhong_cmp.db.pool import Pool
 from junhong_cmp.embedded.postgres_server import EmbeddedPostgres
 from junhong_cmp.embedded.redis_server import EmbeddedRedis
 from junhong_cmp.gateway.errors import CardUnknown, GatewayNotConfigured, Throttled, Transient
@@ -51,9 +53,23 @@ async def test_a_task_delivered_twice_asks_once(plant: Plant, account: CarrierAc
 
 async def test_an_unreadable_payload_is_never_retried(plant: Plant) -> None:
     task = poll_task(TaskType.POLLING_CARDDATA, PollPayload(1, 1, 1))
-    task.payload = b'{"v":9}'
+    task.payload = b'{"v":0}'
     with pytest.raises(SkipRetry):
         await CarddataHandler(plant.base).process_task(task)
+
+
+async def test_a_payload_of_a_newer_version_is_offered_to_others_while_its_claim_may_hold(
+    plant: Plant,
+) -> None:
+    handler = CarddataHandler(plant.base)
+    task = poll_task(TaskType.POLLING_CARDDATA, PollPayload(1, 1, 1))
+    holds = int((datetime.now(UTC) + timedelta(minutes=1)).timestamp() * 1000)
+    task.payload = b'{"v":2,"claim":%d}' % holds
+    with pytest.raises(PutBack):
+        await handler.process_task(task)
+    for ended in (b'{"v":2,"claim":1}', b'{"v":2,"claim":"?"}', b'{"v":2}'):
+        task.payload = ended
+        await handler.process_task(task)
 
 
 @pytest.mark.parametrize("how", ["deleted", "disabled"])
@@ -70,6 +86,43 @@ async def test_a_card_not_to_be_polled_leaves_its_shard(
     await CarddataHandler(plant.base).process_task(task)
     assert await plant.score(card) is None
     assert plant.gateway.calls == []
+
+
+async def test_a_worker_whose_configuration_is_old_reads_it_before_it_takes_a_card_out(
+    plant: Plant, account: CarrierAccount
+) -> None:
+    await plant.pool.execute("DELETE FROM polling_config")
+    await plant.config.refresh()
+    (card,) = await add_cards(plant.pool, account, 1)
+    task = await plant.task_for(card)
+    await add_rule(plant.pool)
+    await CarddataHandler(plant.base).process_task(task)
+    assert plant.gateway.calls == [("usage", card.id)]
+    assert await plant.score(card) is not None
+
+
+async def test_a_worker_without_any_valid_configuration_takes_no_card_out(
+    pool: Pool, postgres_dsn: str, redis: Redis, account: CarrierAccount
+) -> None:
+    await add_rule(pool, {"carddata": {"interval_s": 0}})
+    plant = Plant(pool, postgres_dsn, redis)
+    await plant.config.refresh()
+    (card,) = await add_cards(pool, account, 1)
+    await CarddataHandler(plant.base).process_task(await plant.task_for(card))
+    due = await plant.score(card)
+    assert due is not None
+    assert 0 < due - await plant.queue.now_ms() <= 2 * plant.settings.put_back.total_seconds() * 1000
+    assert plant.gateway.calls == []
+    await plant.close()
+
+
+async def test_a_card_without_a_rule_leaves_its_shard(plant: Plant, account: CarrierAccount) -> None:
+    (card,) = await add_cards(plant.pool, account, 1)
+    task = await plant.task_for(card)
+    await plant.pool.execute("DELETE FROM polling_config")
+    await plant.config.refresh()
+    await CarddataHandler(plant.base).process_task(task)
+    assert await plant.score(card) is None
 
 
 async def test_a_card_that_moved_waits_with_its_new_account(plant: Plant, account: CarrierAccount) -> None:

@@ -108,6 +108,12 @@ def test_every_fault_is_named_at_once() -> None:
     assert len(refused.value.problems) == 4
 
 
+@pytest.mark.parametrize("qps", [float("nan"), float("inf"), 1e-30, -1.0])
+def test_a_rate_nothing_can_be_reckoned_with_refuses_the_whole(qps: float) -> None:
+    with pytest.raises(InvalidSnapshotError, match="qps"):
+        build_snapshot(1, [row(1)], [make_account(qps=qps)])
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=5),
     lambda inner: (

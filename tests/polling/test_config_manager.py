@@ -55,6 +55,53 @@ async def test_a_bad_version_is_refused_once_and_the_last_good_one_kept(
     assert manager.snapshot.version > good.version
 
 
+@pytest.mark.parametrize(
+    "intervals",
+    ['{"carddata": {"interval_s": 1e400}}', f'{{"carddata": {"[" * 1200 + "]" * 1200}}}', '"60"'],
+    ids=["a number beyond all bounds", "nested too deeply", "a text"],
+)
+async def test_what_only_postgresql_can_store_is_refused_and_ends_no_worker(
+    pool: Pool, postgres_dsn: str, account: CarrierAccount, intervals: str
+) -> None:
+    await add_rule(pool)
+    manager = PollingConfigManager(pool, postgres_dsn, reread_every=timedelta(hours=1))
+    await manager.start()
+    good = manager.snapshot
+    with capture_logs() as logs:
+        await pool.execute(
+            "INSERT INTO polling_config (name, priority, intervals) VALUES ('坏', 0, $1::text::jsonb)",
+            intervals,
+        )
+        await wait_until(
+            lambda: [entry["event"] for entry in logs if entry["log_level"] == "error"],
+            description="the refusal",
+        )
+    assert logs[-1]["event"] == f"轮询配置无效，继续使用版本 {good.version}"
+    assert manager.snapshot is good
+    await pool.execute("DELETE FROM polling_config WHERE name = '坏'")
+    await wait_until(lambda: manager.snapshot.version > good.version, description="the repaired version")
+    await manager.stop()
+
+
+async def test_a_fault_nobody_thought_of_does_not_end_the_watch(
+    pool: Pool, postgres_dsn: str, account: CarrierAccount
+) -> None:
+    manager = PollingConfigManager(pool, postgres_dsn, reread_every=timedelta(hours=1))
+    await manager.start()
+    await pool.execute("ALTER TABLE carrier_account DROP CONSTRAINT carrier_account_carrier_check")
+    with capture_logs() as logs:
+        await pool.execute("UPDATE carrier_account SET carrier = 'martian'")
+        await wait_until(
+            lambda: "轮询配置无法使用，继续使用当前版本" in [entry["event"] for entry in logs],
+            description="the report",
+        )
+    await pool.execute("UPDATE carrier_account SET carrier = 'ctcc'")
+    await wait_until(
+        lambda: manager.snapshot.accounts[account.id].carrier == "ctcc", description="the repaired row"
+    )
+    await manager.stop()
+
+
 async def test_a_database_that_is_away_changes_nothing_once_started(
     pool: Pool, postgres_dsn: str, postgres_server: EmbeddedPostgres
 ) -> None:

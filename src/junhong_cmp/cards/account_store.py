@@ -1,7 +1,7 @@
 """Carrier accounts in PostgreSQL."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import asyncpg
 
@@ -125,6 +125,11 @@ def account_from_row(row: asyncpg.Record) -> CarrierAccount:
         per_card_min_gap=timedelta(seconds=row["per_card_min_gap_s"]),
         batch_size=row["batch_size"],
         polling_enabled=row["polling_enabled"],
-        paused_until=row["paused_until"],
+        paused_until=_aware(row["paused_until"]),
         pause_reason=row["pause_reason"],
     )
+
+
+def _aware(at: datetime | None) -> datetime | None:
+    """Give the driver's naive stand-in for ``infinity``, a pause without end, a zone to compare by."""
+    return at if at is None or at.tzinfo is not None else at.replace(tzinfo=UTC)

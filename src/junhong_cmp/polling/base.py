@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from junhong_cmp.asynq.errors import SkipRetry
+from junhong_cmp.asynq.errors import PutBack, SkipRetry
 from junhong_cmp.asynq.outages import FAULTS, OutageLog
 from junhong_cmp.asynq.processing_task import ProcessingTask
 from junhong_cmp.cards.model import CarrierAccount
@@ -20,10 +20,10 @@ from junhong_cmp.gateway.errors import AccountPausing, GatewayError, GatewayNotC
 from junhong_cmp.polling.concurrency import AccountConcurrency, Refusal, Slot
 from junhong_cmp.polling.config_manager import PollingConfigManager
 from junhong_cmp.polling.due import backoff_delay, next_due
-from junhong_cmp.polling.errors import InvalidPayloadError
+from junhong_cmp.polling.errors import InvalidPayloadError, NewerPayloadError
 from junhong_cmp.polling.failures import CardFailures
 from junhong_cmp.polling.pauses import AccountPauses
-from junhong_cmp.polling.preparation import Prepared, TurnPreparation, loading_batcher
+from junhong_cmp.polling.preparation import Prepared, TurnPreparation
 from junhong_cmp.polling.query import PollQuery
 from junhong_cmp.polling.queue_manager import PollingQueueManager
 from junhong_cmp.polling.rare_log import RareLog
@@ -65,16 +65,16 @@ class PollingBase:
         self._preparation = TurnPreparation(
             queue_manager=self.queue_manager,
             config_manager=self.config_manager,
+            pool=self.pool,
             gateway=self.gateway,
             pauses=self._pauses,
             settings=self.settings,
             rare=self._rare,
-            loads=loading_batcher(self.pool),
         )
 
     async def close(self) -> None:
         """Finish the batches under way; call it after the last turn."""
-        await self._preparation.loads.close()
+        await self._preparation.close()
         await self._failures.close()
 
     async def turn(self, task: ProcessingTask, query: PollQuery[Any]) -> None:
@@ -82,10 +82,14 @@ class PollingBase:
 
         Raises:
             SkipRetry: the payload cannot be read.
+            PutBack: the payload is of a newer version, and its claim may still hold.
 
         """
         try:
             payload = PollPayload.decode(task.payload)
+        except NewerPayloadError as error:
+            self._leave_to_newer_worker(error)
+            return
         except InvalidPayloadError as error:
             raise SkipRetry(str(error)) from error
         try:
@@ -98,6 +102,12 @@ class PollingBase:
             self._redis.failed(error)
         else:
             self._redis.worked()
+
+    def _leave_to_newer_worker(self, error: NewerPayloadError) -> None:
+        """Offer the task again until its claim runs out; from then on the card is due without it."""
+        self._rare.warning("轮询任务的载荷版本过新，留给新版本的 Worker", reason=str(error))
+        if error.claim > self.clock.now().timestamp() * 1000:
+            raise PutBack(self.settings.put_back, str(error))
 
     async def _start(self, payload: PollPayload, task_type: TaskType) -> Turn | None:
         account_id, card_id = payload.account_id, payload.card_id

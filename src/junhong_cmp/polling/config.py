@@ -14,6 +14,8 @@ MIN_INTERVAL_S: Final = 1
 MAX_INTERVAL_S: Final = 30 * 24 * 3600
 MAX_JITTER: Final = 0.45
 DEFAULT_JITTER: Final = 0.1
+MIN_QPS: Final = 0.001
+MAX_QPS: Final = 1_000_000
 
 _TYPES_BY_KIND: Final = {task_type.kind: task_type for task_type in POLLING_TASK_TYPES}
 _KNOWN_FIELDS: Final = frozenset({"interval_s", "jitter", "enabled"})
@@ -90,15 +92,19 @@ def build_snapshot(
     """
     problems: list[str] = []
     rules = [_read_row(row, problems) for row in rows if row["enabled"]]
-    problems += [
-        f"账号 {account.code} 的 qps 与 concurrency 必须大于 0"
-        for account in accounts
-        if account.qps <= 0 or account.concurrency <= 0
-    ]
+    for account in accounts:
+        _check_account(account, problems)
     if problems:
         raise InvalidSnapshotError(problems)
     rules.sort(key=lambda rule: (rule.priority, rule.id))
     return PollingConfigSnapshot(version, tuple(rules), {account.id: account for account in accounts})
+
+
+def _check_account(account: CarrierAccount, problems: list[str]) -> None:
+    if not MIN_QPS <= account.qps <= MAX_QPS:  # refuses NaN as well
+        problems.append(f"账号 {account.code} 的 qps 必须在 {MIN_QPS} 到 {MAX_QPS} 之间")
+    if account.concurrency <= 0:
+        problems.append(f"账号 {account.code} 的 concurrency 必须大于 0")
 
 
 def _read_row(row: Mapping[str, Any], problems: list[str]) -> PollingConfigRule:
@@ -106,7 +112,7 @@ def _read_row(row: Mapping[str, Any], problems: list[str]) -> PollingConfigRule:
     intervals: dict[TaskType, PollRule | None] = {}
     raw = row["intervals"]
     if not isinstance(raw, Mapping):
-        problems.append(f"{where} 的 intervals 必须是对象")
+        problems.append(f"{where} 的 intervals 必须是对象，且不含过大的数或过深的嵌套")
         raw = {}
     for kind, value in raw.items():
         task_type = _TYPES_BY_KIND.get(kind)

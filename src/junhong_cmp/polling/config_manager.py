@@ -130,5 +130,7 @@ class PollingConfigManager:
                 if reachable:
                     log.warning("轮询配置读取失败，继续使用当前版本", error=type(error).__name__)
                 reachable = False
+            except Exception:  # told in full; a row nobody thought of must not end every worker of the fleet
+                log.exception("轮询配置无法使用，继续使用当前版本", version=self._snapshot.version)
             else:
                 reachable = True

@@ -36,6 +36,17 @@ async def load_config(conn: Conn) -> StoredConfig:
     """Read version, rules and accounts in one snapshot of the database."""
     async with conn.transaction(isolation="repeatable_read", readonly=True):
         version = await find_version(conn)
-        rows = [{**row, "intervals": orjson.loads(row["intervals"])} for row in await conn.fetch(_RULES)]
+        rows = [{**row, "intervals": _read_json(row["intervals"])} for row in await conn.fetch(_RULES)]
         accounts = await list_accounts(conn)
     return StoredConfig(version, rows, accounts)
+
+
+def _read_json(text: str) -> Any:
+    """Read a value of ``jsonb``; one whose numbers or nesting exceed what Python reads stays its text.
+
+    PostgreSQL stores numbers of any length and nesting of any depth. The validation refuses the text.
+    """
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text

@@ -4,6 +4,7 @@
 
     PollingError
     ├── InvalidPayloadError      the task can never be understood: skip its retries
+    │   └── NewerPayloadError    a newer worker understands it: leave it to that one for a while
     ├── InvalidSnapshotError     keep the last good configuration
     └── FencedError              another term owns the shard, or its keys are gone: see ``fence``
 """
@@ -19,6 +20,14 @@ class PollingError(JunhongError):
 
 class InvalidPayloadError(PollingError):
     """A poll task's payload cannot be read by this version."""
+
+
+class NewerPayloadError(InvalidPayloadError):
+    """A poll task's payload is of a newer version; ``claim`` is its claim if that can be told, else 0."""
+
+    def __init__(self, *, version: int, supported: int, claim: object) -> None:
+        self.claim = claim if type(claim) is int else 0
+        super().__init__(f"轮询任务载荷版本 {version} 高于当前支持的 {supported}")
 
 
 class InvalidSnapshotError(PollingError):

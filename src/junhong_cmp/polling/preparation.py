@@ -1,7 +1,7 @@
 """Everything that is checked between the start of a poll and its question to the carrier."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from junhong_cmp.cards.model import Card, CarrierAccount
 from junhong_cmp.cards.store import load_cards
@@ -16,6 +16,7 @@ from junhong_cmp.polling.query import DATABASE_FAULTS
 from junhong_cmp.polling.queue_manager import PollingQueueManager
 from junhong_cmp.polling.rare_log import RareLog
 from junhong_cmp.polling.settings import PollingSettings
+from junhong_cmp.polling.tasks import TaskType
 from junhong_cmp.polling.turn import REMOVED, Ending, Turn, put_back
 
 
@@ -35,26 +36,55 @@ class TurnPreparation:
 
     queue_manager: PollingQueueManager
     config_manager: PollingConfigManager
+    pool: Pool
     gateway: GatewayClient | None
     pauses: AccountPauses
     settings: PollingSettings
     rare: RareLog
-    loads: MicroBatcher[int, Card | None]
+    _loads: MicroBatcher[int, Card | None] = field(init=False)
+    _refreshes: MicroBatcher[Card, None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Set the batches up; nothing is sent before the first turn."""
+        self._loads = _loading_batcher(self.pool)
+        self._refreshes = _refreshing_batcher(self.config_manager)
+
+    async def close(self) -> None:
+        """Finish the batches under way; call it after the last turn."""
+        await self._loads.close()
+        await self._refreshes.close()
 
     async def prepare(self, turn: Turn, now_ms: int) -> Prepared | Ending:
         """Return what the question needs, or how the turn ends without one."""
         try:
-            card = await self.loads.submit(turn.payload.card_id)
+            card = await self._loads.submit(turn.payload.card_id)
+            rule = None if card is None else await self._rule_for(card, turn.task_type)
         except DATABASE_FAULTS as error:  # without it the answer could not be kept: do not even ask
             self.rare.warning("数据库不可用，轮询推迟", error=type(error).__name__)
             return put_back(now_ms, self.settings.put_back)
-        rule = None if card is None else self.config_manager.rule_for(card, turn.task_type)
-        if card is None or rule is None:
+        if card is None or not card.polling_enabled:
+            return REMOVED
+        if card.account_id not in self.config_manager.snapshot.accounts:
+            self.rare.warning("没有可用的轮询配置，轮询推迟", task_type=str(turn.task_type))
+            return put_back(now_ms, self.settings.put_back)
+        if rule is None:
             return REMOVED
         if card.account_id != turn.payload.account_id:
             await self._move(turn, card, rule)
             return REMOVED
         return self._check_account(turn, card, rule, now_ms)
+
+    async def _rule_for(self, card: Card, task_type: TaskType) -> PollRule | None:
+        """Return the card's rule; that it has none is believed only from a configuration just read.
+
+        The leader that claimed the card may know a newer one: this process may have been frozen, or
+        the notification is on its way. A card taken out by an old one would be missing for long.
+        """
+        rule = self.config_manager.rule_for(card, task_type)
+        if rule is None and card.polling_enabled:
+            await self._refreshes.submit(card)
+            rule = self.config_manager.rule_for(card, task_type)
+        return rule
 
     def _check_account(self, turn: Turn, card: Card, rule: PollRule, now_ms: int) -> Prepared | Ending:
         account = self.config_manager.snapshot.accounts[card.account_id]
@@ -74,7 +104,7 @@ class TurnPreparation:
         await self.queue_manager.add_many(turn.task_type, card.account_id, [(card.id, due)])
 
 
-def loading_batcher(pool: Pool) -> MicroBatcher[int, Card | None]:
+def _loading_batcher(pool: Pool) -> MicroBatcher[int, Card | None]:
     """Return a batcher that loads live cards by id; None stands for one that is not there."""
 
     async def load(card_ids: Sequence[int]) -> Sequence[Card | None]:
@@ -82,3 +112,13 @@ def loading_batcher(pool: Pool) -> MicroBatcher[int, Card | None]:
         return [cards.get(card_id) for card_id in card_ids]
 
     return MicroBatcher(load, name="polling_load")
+
+
+def _refreshing_batcher(config_manager: PollingConfigManager) -> MicroBatcher[Card, None]:
+    """Return a batcher that reads the configuration once for all cards that turned out to have no rule."""
+
+    async def refresh(cards: Sequence[Card]) -> Sequence[None]:
+        await config_manager.refresh()
+        return [None] * len(cards)
+
+    return MicroBatcher(refresh, name="polling_refresh")

@@ -6,7 +6,7 @@ from typing import Final, Self
 
 import orjson
 
-from junhong_cmp.polling.errors import InvalidPayloadError
+from junhong_cmp.polling.errors import InvalidPayloadError, NewerPayloadError
 
 POLLING_QUEUE: Final = "polling"
 IMPORT_QUEUE: Final = "import"
@@ -68,12 +68,15 @@ class PollPayload:
         """Read the JSON form; unknown fields are ignored, so newer producers are understood.
 
         Raises:
-            InvalidPayloadError: not JSON, of a newer version, or a field is missing or no integer.
+            NewerPayloadError: of a version that only newer workers know.
+            InvalidPayloadError: not JSON, or a field is missing or no integer.
 
         """
         try:
             fields = orjson.loads(data)
             version = fields["v"]
+            if type(version) is int and version > PAYLOAD_VERSION:
+                raise NewerPayloadError(version=version, supported=PAYLOAD_VERSION, claim=fields.get("claim"))
             values = (fields["card_id"], fields["account_id"], fields["claim"], fields.get("due", 0))
         except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
             raise InvalidPayloadError("轮询任务载荷无法解析") from error
