@@ -6,6 +6,9 @@
                                   whatever state a test leaves them in, the next one finds them running
 ``data_folder``                   an empty folder with a short path every account can reach
 ``clock``                         a clock that only the test moves
+
+Which Redis it is, is told by the environment: see ``tests/redis_servers.py``. Tests marked ``single_node``
+are left out on a cluster.
 """
 
 import asyncio
@@ -13,13 +16,13 @@ import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 import psutil
 import pytest
-import redis as sync_redis
 from redis.asyncio import Redis
+from tests.redis_servers import RedisFixture, clustered, open_test_redis
 from tests.waiting import FakeClock
 
 from junhong_cmp.db.migrate import migrate
@@ -27,7 +30,7 @@ from junhong_cmp.db.pool import Pool, open_pool
 from junhong_cmp.embedded.account import unprivileged_account
 from junhong_cmp.embedded.binaries import find_postgres_programs
 from junhong_cmp.embedded.postgres_server import EmbeddedPostgres, PostgresPlace
-from junhong_cmp.embedded.redis_server import EmbeddedRedis, RedisPlace
+from junhong_cmp.embedded.process import ChildProcess
 
 _TEMPLATE = "junhong_template"
 _LEFTOVER_GRACE_S = 2.0
@@ -38,6 +41,13 @@ def _make_reachable_folder(prefix: str) -> Path:
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir="/tmp")).resolve()
     folder.chmod(0o755)
     return folder
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items if clustered else ():
+        mark = item.get_closest_marker("single_node")
+        if mark is not None:
+            item.add_marker(pytest.mark.skip(reason=f"one server only: {mark.args[0]}"))
 
 
 @pytest.fixture(scope="session")
@@ -56,7 +66,7 @@ def _server_loop() -> Iterator[asyncio.AbstractEventLoop]:
 
 
 @pytest.fixture(scope="session")
-def _session_servers() -> list[EmbeddedRedis | EmbeddedPostgres]:
+def _session_servers() -> list[RedisFixture | EmbeddedPostgres]:
     """Servers that outlive a test on purpose; the leftover check passes over them."""
     return []
 
@@ -65,16 +75,9 @@ def _session_servers() -> list[EmbeddedRedis | EmbeddedPostgres]:
 def _redis_session(
     _server_folder: Path,
     _server_loop: asyncio.AbstractEventLoop,
-    _session_servers: list[EmbeddedRedis | EmbeddedPostgres],
-) -> Iterator[EmbeddedRedis]:
-    server = EmbeddedRedis(
-        RedisPlace(
-            data_folder=_server_folder / "redis",
-            socket_path=_server_folder / "redis.sock",
-            log_path=_server_folder / "redis.log",
-            extra_arguments=("--appendfsync", "no", "--enable-debug-command", "local"),
-        )
-    )
+    _session_servers: list[RedisFixture | EmbeddedPostgres],
+) -> Iterator[RedisFixture]:
+    server = open_test_redis(_server_folder)
     _session_servers.append(server)
     _server_loop.run_until_complete(server.start())
     yield server
@@ -83,24 +86,22 @@ def _redis_session(
 
 @pytest.fixture
 def redis_server(
-    _redis_session: EmbeddedRedis, _server_loop: asyncio.AbstractEventLoop
-) -> Iterator[EmbeddedRedis]:
+    _redis_session: RedisFixture, _server_loop: asyncio.AbstractEventLoop
+) -> Iterator[RedisFixture]:
     yield _redis_session
-    if _redis_session.process is None or not _redis_session.process.running:
+    if not _redis_session.running:
         _server_loop.run_until_complete(_redis_session.start())
 
 
 @pytest.fixture
-def redis_url(redis_server: EmbeddedRedis) -> str:
-    with sync_redis.Redis.from_url(redis_server.url) as client:
-        client.script_flush()
-        client.flushall()
+def redis_url(redis_server: RedisFixture) -> str:
+    redis_server.empty()
     return redis_server.url
 
 
 @pytest.fixture
-async def redis(redis_url: str) -> AsyncIterator[Redis]:
-    client = Redis.from_url(redis_url, decode_responses=False)
+async def redis(redis_url: str, redis_server: RedisFixture) -> AsyncIterator[Redis]:
+    client = redis_server.open()
     yield client
     await client.aclose()
 
@@ -109,7 +110,7 @@ async def redis(redis_url: str) -> AsyncIterator[Redis]:
 def _postgres_session(
     _server_folder: Path,
     _server_loop: asyncio.AbstractEventLoop,
-    _session_servers: list[EmbeddedRedis | EmbeddedPostgres],
+    _session_servers: list[RedisFixture | EmbeddedPostgres],
 ) -> Iterator[EmbeddedPostgres]:
     account = unprivileged_account()
     server = EmbeddedPostgres(
@@ -178,7 +179,7 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture(autouse=True)
-def _no_child_left_behind(_session_servers: list[EmbeddedRedis | EmbeddedPostgres]) -> Iterator[None]:
+def _no_child_left_behind(_session_servers: list[RedisFixture | EmbeddedPostgres]) -> Iterator[None]:
     """Fail a test that leaves processes of its own, and end them so that only this test suffers."""
     before = set(_own_children(_session_servers))
     yield
@@ -191,8 +192,8 @@ def _no_child_left_behind(_session_servers: list[EmbeddedRedis | EmbeddedPostgre
         pytest.fail(f"the test left processes running: {names}")
 
 
-def _own_children(servers: list[EmbeddedRedis | EmbeddedPostgres]) -> list[psutil.Process]:
-    own = {server.process.pid for server in servers if server.process is not None}
+def _own_children(servers: list[RedisFixture | EmbeddedPostgres]) -> list[psutil.Process]:
+    own = {process.pid for server in servers for process in _processes(server)}
     children = [child for child in psutil.Process(os.getpid()).children() if child.pid not in own]
     found: list[psutil.Process] = []
     for child in children:
@@ -202,6 +203,12 @@ def _own_children(servers: list[EmbeddedRedis | EmbeddedPostgres]) -> list[psuti
         except psutil.NoSuchProcess:
             continue
     return found
+
+
+def _processes(server: RedisFixture | EmbeddedPostgres) -> Sequence[ChildProcess]:
+    if isinstance(server, EmbeddedPostgres):
+        return [server.process] if server.process is not None else []
+    return server.processes
 
 
 def _is_resource_tracker(process: psutil.Process) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
+from tests.redis_servers import redis_program
 from tests.waiting import wait_until
 
 from junhong_cmp.asynq.asynq_pb2 import ServerInfo, WorkerInfo
@@ -20,7 +21,6 @@ from junhong_cmp.asynq.connection import open_redis
 from junhong_cmp.asynq.inspector import Inspector
 from junhong_cmp.asynq.scheduler import CronEntry, Scheduler
 from junhong_cmp.asynq.task import EnqueueOptions, EnqueueStatus, Task
-from junhong_cmp.embedded.binaries import find_redis_program
 
 
 def free_port() -> int:
@@ -40,7 +40,7 @@ async def cluster(data_folder: Path) -> AsyncIterator[Any]:
         "bind": "127.0.0.1",
         "dir": data_folder,
     }
-    command = [str(find_redis_program()), "--save", ""]
+    command = [str(redis_program()), "--save", ""]
     for name, value in arguments.items():
         command += [f"--{name}", str(value)]
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.DEVNULL)

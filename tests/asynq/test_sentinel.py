@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
+from tests.redis_servers import redis_program
 from tests.waiting import wait_until
 
 from junhong_cmp.asynq.client import Client
 from junhong_cmp.asynq.connection import open_redis
 from junhong_cmp.asynq.task import EnqueueOptions, Task
-from junhong_cmp.embedded.binaries import find_redis_program
 
 
 def free_ports(count: int) -> list[int]:
@@ -29,7 +29,7 @@ def free_ports(count: int) -> list[int]:
 
 async def run(*arguments: str) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
-        str(find_redis_program()), *arguments, stdout=asyncio.subprocess.DEVNULL
+        str(redis_program()), *arguments, stdout=asyncio.subprocess.DEVNULL
     )
 
 

