@@ -8,6 +8,7 @@ from datetime import timedelta
 from junhong_cmp.asynq import broker_ack, broker_lease, broker_presence, broker_upkeep
 from junhong_cmp.asynq.asynq_pb2 import ServerInfo, WorkerInfo
 from junhong_cmp.asynq.broker_types import Ack, AckOutcome, DequeueResult, LeasedTask, RepairReport
+from junhong_cmp.asynq.cancel_requests import CancelPolicy
 from junhong_cmp.asynq.connection import RedisClient
 
 
@@ -110,9 +111,12 @@ class Broker:
         """Remove what :meth:`write_server_state` wrote."""
         await broker_presence.clear_server_state(self._redis, info)
 
-    async def publish_cancel(self, task_id: str) -> int:
-        """Ask whoever runs the task to cancel it; return how many servers heard."""
-        return await broker_presence.publish_cancel(self._redis, task_id)
+    async def publish_cancel(self, task_id: str, policy: CancelPolicy | None = None) -> int:
+        """Ask whoever runs the task to cancel it; return how many servers heard.
+
+        ``policy`` says what becomes of it, otherwise the server's own does. Go's servers always retry.
+        """
+        return await broker_presence.publish_cancel(self._redis, task_id, policy)
 
     async def pause(self, queue: str) -> bool:
         """Stop all servers from taking tasks of ``queue``; False if it was paused already."""

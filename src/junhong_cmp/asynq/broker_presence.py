@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Final
 
 from junhong_cmp.asynq.asynq_pb2 import ServerInfo, WorkerInfo
+from junhong_cmp.asynq.cancel_requests import CancelPolicy, CancelRequest, encode_requests
 from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.asynq.keys import (
     ALL_QUEUES,
@@ -52,9 +53,12 @@ async def clear_server_state(redis: RedisClient, info: ServerInfo) -> None:
     await pipe.execute()
 
 
-async def publish_cancel(redis: RedisClient, task_id: str) -> int:
-    """Publish a task id to all servers."""
-    return int(await redis.execute_command("PUBLISH", CANCEL_CHANNEL, task_id))
+async def publish_cancel(redis: RedisClient, task_id: str, policy: CancelPolicy | None = None) -> int:
+    """Publish a request to all servers."""
+    heard = 0
+    for message in encode_requests(CancelRequest(task_id, policy)):
+        heard = int(await redis.execute_command("PUBLISH", CANCEL_CHANNEL, message))
+    return heard
 
 
 async def pause(redis: RedisClient, queue: str, now: float) -> bool:

@@ -7,6 +7,7 @@ from datetime import timedelta
 import structlog
 
 from junhong_cmp.asynq.in_flight import CancelCause, InFlight, InFlightTable
+from junhong_cmp.asynq.observer import SafeObserver
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -19,8 +20,11 @@ class DeadlineSweep:
     short tasks that ended meanwhile cost nothing but a comparison.
     """
 
-    def __init__(self, table: InFlightTable, cancel_grace: timedelta) -> None:
+    def __init__(
+        self, table: InFlightTable, cancel_grace: timedelta, observer: SafeObserver | None = None
+    ) -> None:
         self._table = table
+        self._observer = observer
         self._cancel_grace = cancel_grace.total_seconds()
         self._timer: asyncio.TimerHandle | None = None
         self._due_at = float("inf")
@@ -42,6 +46,22 @@ class DeadlineSweep:
             self._timer.cancel()
         self._timer, self._due_at = None, float("-inf")
 
+    def report_abandoned(self, item: InFlight, now: float) -> None:
+        """Warn once that a cancelled handler still runs; it keeps its slot, and its lease, until it ends."""
+        if item.reported:
+            return
+        item.reported = True
+        log.warning(
+            "任务取消后仍未结束",
+            task_type=item.task.type,
+            task_id=item.task.id,
+            queue=item.task.queue,
+            cause=str(item.cause),
+            since_cancel_s=round(now - item.cancelled_at, 3),
+        )
+        if self._observer is not None:
+            self._observer.handler_abandoned(item.task)
+
     def _arm(self, due_at: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
@@ -60,22 +80,7 @@ class DeadlineSweep:
             elif item.cancelled_at + self._cancel_grace > now:
                 next_due = min(next_due, item.cancelled_at + self._cancel_grace)
             elif not item.reported:
-                report_abandoned(item, now)
+                self.report_abandoned(item, now)
                 item.cancel_again()  # the first may have been lost: wait_for before Python 3.12 does that
         if next_due < float("inf"):
             self._arm(next_due)
-
-
-def report_abandoned(item: InFlight, now: float) -> None:
-    """Warn once that a cancelled handler still runs; it keeps its slot, and its lease, until it ends."""
-    if item.reported:
-        return
-    item.reported = True
-    log.warning(
-        "任务取消后仍未结束",
-        task_type=item.task.type,
-        task_id=item.task.id,
-        queue=item.task.queue,
-        cause=str(item.cause),
-        since_cancel_s=round(now - item.cancelled_at, 3),
-    )

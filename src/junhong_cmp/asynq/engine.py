@@ -12,7 +12,6 @@ from junhong_cmp.asynq.acker import Acker
 from junhong_cmp.asynq.asynq_pb2 import ServerInfo
 from junhong_cmp.asynq.broker import Broker, BrokerLimits
 from junhong_cmp.asynq.connection import RedisClient
-from junhong_cmp.asynq.deadlines import report_abandoned
 from junhong_cmp.asynq.endings import end_tasks
 from junhong_cmp.asynq.fetcher import Fetcher
 from junhong_cmp.asynq.forwarder import Forwarder
@@ -37,6 +36,7 @@ _CANCEL_WAIT_S = 0.5
 _FLUSH_WAIT_S = 0.5
 _HEART_WAIT_S = 0.4
 """Together they stay below the two seconds a stop may take beyond its grace period."""
+_DRAIN_LOOK_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,11 @@ class Engine:
         """Number of handlers running now."""
         return len(self._table.running)
 
+    @property
+    def abandoned(self) -> int:
+        """Number of handlers that run on although they were cancelled; each keeps its slot."""
+        return sum(item.reported for item in self._table.running)
+
     def start(self) -> None:
         """Start every part; none needs a reachable Redis for it."""
         self._acker.start()
@@ -106,12 +111,25 @@ class Engine:
         self._wakeups.start()
         duties = [self._subscriber.run, *(loop.run for loop in self._maintenance())]
         self._background = [asyncio.create_task(_keep_running(duty)) for duty in duties]
-        self._fetching = asyncio.create_task(_keep_running(self._fetcher.run))
+        self._fetching = asyncio.create_task(_keep_running(self._fetch))
 
     def stop_fetching(self) -> None:
         """Take no further tasks."""
         self._info.status = "stopped"
         self._fetcher.stop()
+
+    def drain(self) -> None:
+        """Take no further tasks and tell the running handlers."""
+        self._processor.draining.set()
+        self.stop_fetching()
+
+    async def wait_drained(self) -> None:
+        """Wait until the server drains and its last handler has ended."""
+        await self._processor.draining.wait()
+        if self._fetching is not None:
+            await asyncio.wait([self._fetching])  # what a dequeue under way still brings goes back
+        while not await self._processor.wait_idle(_DRAIN_LOOK_S):
+            pass
 
     async def stop(self) -> StopReport:
         """Drain, cancel, requeue, flush, disappear; bounded whatever Redis does."""
@@ -119,8 +137,7 @@ class Engine:
         grace_s = self._config.shutdown_timeout.total_seconds()
         running = self.in_flight
         log.info("任务服务器开始停止", in_flight=running, grace_s=grace_s)
-        self._processor.draining.set()
-        self.stop_fetching()
+        self.drain()
         await self._drain(began + grace_s)
         abandoned = self._report_abandoned()
         await self._acker.flush(_FLUSH_WAIT_S)
@@ -138,6 +155,12 @@ class Engine:
             elapsed_s=round(time.monotonic() - began, 3),
         )
         return report
+
+    async def _fetch(self) -> None:
+        await self._fetcher.run()
+        if self._processor.exhausted:
+            log.info("任务数已达上限，开始排空", max_tasks=self._config.max_tasks)
+            self.drain()
 
     async def _drain(self, until: float) -> None:
         await asyncio.gather(end_tasks(self._background), self._wakeups.stop())
@@ -157,7 +180,7 @@ class Engine:
         now = time.monotonic()
         left = list(self._table.running)
         for item in left:
-            report_abandoned(item, now)
+            self._processor.deadlines.report_abandoned(item, now)
         return len(left)
 
     def _make_heart(self, connections: Connections) -> Heart:

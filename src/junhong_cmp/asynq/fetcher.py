@@ -50,8 +50,8 @@ class Fetcher:
         self._signal.set()
 
     async def run(self) -> None:
-        """Fetch until :meth:`stop`."""
-        while not self._stopping.is_set():
+        """Fetch until :meth:`stop`, or until the server has started all tasks it was to run."""
+        while not self._stopping.is_set() and not self._processor.exhausted:
             self._signal.clear()  # before looking, so that nothing that happens meanwhile is missed
             if not await self._fill_slots():
                 await self._signal.wait()

@@ -4,6 +4,7 @@ import asyncio
 from enum import StrEnum
 
 from junhong_cmp.asynq.broker_types import LeasedTask
+from junhong_cmp.asynq.cancel_requests import CancelPolicy
 from junhong_cmp.asynq.processing_task import ProcessingTask
 
 
@@ -20,11 +21,12 @@ class InFlight:
     """One delivery from dequeue until its outcome is in Redis.
 
     Written by the event loop; the heartbeat thread reads it and moves only
-    ``lease_good_until`` (monotonic seconds, as ``deadline_at``). ``started_s`` is
-    unix seconds.
+    ``lease_good_until`` (monotonic seconds, as ``started_at`` and ``deadline_at``).
+    ``started_s`` is unix seconds.
     """
 
     __slots__ = (
+        "cancel_policy",
         "cancelled_at",
         "cause",
         "deadline_at",
@@ -33,6 +35,7 @@ class InFlight:
         "leased",
         "reported",
         "runner",
+        "started_at",
         "started_s",
         "task",
     )
@@ -43,17 +46,20 @@ class InFlight:
         task: ProcessingTask,
         *,
         started_s: float,
+        started_at: float,
         deadline_at: float,
         lease_good_until: float,
     ) -> None:
         self.leased = leased
         self.task = task
         self.started_s = started_s
+        self.started_at = started_at
         self.deadline_at = deadline_at
         self.lease_good_until = lease_good_until
         self.runner: asyncio.Task[None] | None = None
         self.entered = False
         self.cause: CancelCause | None = None
+        self.cancel_policy: CancelPolicy | None = None
         self.cancelled_at = 0.0
         self.reported = False
 

@@ -10,9 +10,11 @@ import structlog
 from junhong_cmp.asynq.acker import Acker
 from junhong_cmp.asynq.broker import Broker
 from junhong_cmp.asynq.broker_types import AckKind, LeasedTask
+from junhong_cmp.asynq.cancel_requests import CancelRequest
 from junhong_cmp.asynq.deadlines import DeadlineSweep
 from junhong_cmp.asynq.delivery import find_deadline_s, view_task
 from junhong_cmp.asynq.in_flight import CancelCause, InFlight, InFlightTable
+from junhong_cmp.asynq.observer import SafeObserver
 from junhong_cmp.asynq.processing_task import Handler
 from junhong_cmp.asynq.server_config import ServerConfig
 from junhong_cmp.asynq.verdict import HandlerCancelledError, Judge
@@ -46,27 +48,38 @@ class Processor:
         self._judge = Judge(config)
         self._lease_s = config.intervals.lease.total_seconds()
         self._loop = asyncio.get_running_loop()
-        self.deadlines = DeadlineSweep(table, config.cancel_grace)
+        self._observer = SafeObserver(config.observer) if config.observer is not None else None
+        self._left = config.max_tasks
+        self.deadlines = DeadlineSweep(table, config.cancel_grace, self._observer)
         self.draining = asyncio.Event()
         self.requeued = 0
 
     @property
     def free_slots(self) -> int:
-        """How many more handlers may run."""
-        return self._config.concurrency - len(self._table.running)
+        """How many more handlers may run, or may still be started at all."""
+        free = self._config.concurrency - len(self._table.running)
+        return free if self._left is None else min(free, self._left)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether all tasks this server was to run have been started."""
+        return self._left is not None and self._left <= 0
 
     def begin(self, leased: LeasedTask, asked_at: float) -> None:
         """Start the handler of a task that was asked for at ``asked_at`` (monotonic seconds)."""
-        now_s = time.time()
+        now_s, now = time.time(), time.monotonic()
         deadline_s = find_deadline_s(leased.message, now_s)
         item = InFlight(
             leased,
             view_task(leased, deadline_s, self.draining, partial(self._write_result, leased)),
             started_s=now_s,
-            deadline_at=time.monotonic() + deadline_s - now_s,
+            started_at=now,
+            deadline_at=now + deadline_s - now_s,
             lease_good_until=asked_at + self._lease_s,
         )
         self._table.running.add(item)
+        if self._left is not None:
+            self._left -= 1
         if deadline_s <= now_s:
             item.cause = CancelCause.TIMEOUT
             self._end(item, HandlerCancelledError("任务在开始处理前已超过截止时间"))
@@ -79,11 +92,14 @@ class Processor:
         if item in self._table.running:
             self.deadlines.cancel(item, cause)
 
-    def cancel_task(self, task_id: str) -> None:
-        """Cancel every running handler of the task ``task_id``, as an operator asked."""
-        for item in [item for item in self._table.running if item.task.id == task_id]:
-            log.info("收到取消指令，取消任务", task_type=item.task.type, task_id=task_id)
-            self.cancel(item, CancelCause.REQUESTED)
+    def cancel_task(self, request: CancelRequest) -> None:
+        """Cancel every running handler of a task, as an operator asked."""
+        for item in [item for item in self._table.running if item.task.id == request.task_id]:
+            if request.policy is not None:
+                item.cancel_policy = request.policy
+            if item.cause is None:
+                log.info("收到取消指令，取消任务", task_type=item.task.type, task_id=request.task_id)
+                self.cancel(item, CancelCause.REQUESTED)
 
     def cancel_all(self, cause: CancelCause) -> None:
         """Cancel every running handler."""
@@ -125,6 +141,8 @@ class Processor:
         if ack is not None:
             self.requeued += ack.kind is AckKind.REQUEUE
             self._acker.submit(ack, item)
+        if self._observer is not None:
+            self._observer.task_ended(item, ack, error)
         self._on_slot_free()
 
     async def _write_result(self, leased: LeasedTask, data: bytes) -> None:

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Sequence
 
 import structlog
 
@@ -10,6 +11,7 @@ from junhong_cmp.asynq.broker_types import Ack, AckKind, AckOutcome, LeasedTask
 from junhong_cmp.asynq.delivery import find_deadline_s, view_task
 from junhong_cmp.asynq.errors import AsynqError
 from junhong_cmp.asynq.in_flight import InFlightTable
+from junhong_cmp.asynq.observer import SafeObserver
 from junhong_cmp.asynq.retry import choose_delay
 from junhong_cmp.asynq.server_config import ServerConfig
 
@@ -58,11 +60,17 @@ class Recoverer:
         outcomes = await self._broker.ack(queue, acks)
         taken = [ack for ack, outcome in zip(acks, outcomes, strict=True) if outcome is AckOutcome.OK]
         poison = [ack for ack in taken if ack.kind is AckKind.ARCHIVE]
+        if self._config.observer is not None:
+            self._report(queue, taken, SafeObserver(self._config.observer))
         for ack in poison:
             log.error(_POISON, queue=queue, reason=ack.error, **_facts(ack.task))
         if taken:
             log.warning("租约过期的任务已收回", queue=queue, count=len(taken), archived=len(poison))
         return len(taken)
+
+    def _report(self, queue: str, taken: Sequence[Ack], observer: SafeObserver) -> None:
+        for ack in taken:
+            observer.task_recovered(queue, ack.task.message.type, poison=ack.kind is AckKind.ARCHIVE)
 
     def _second_chance(self, leased: LeasedTask, cutoff_s: int) -> Ack:
         now = time.time()

@@ -58,6 +58,11 @@ class Server:
         """Number of handlers running now."""
         return self._engine.in_flight if self._engine is not None else 0
 
+    @property
+    def abandoned(self) -> int:
+        """Number of handlers that ignore their cancellation; each keeps its slot and its lease."""
+        return self._engine.abandoned if self._engine is not None else 0
+
     async def start(self) -> None:
         """Start fetching; needs no reachable Redis, a server waits for it with back-off.
 
@@ -74,6 +79,19 @@ class Server:
         """Take no further tasks (SIGTSTP); what runs goes on, and so do leases and acks."""
         if self._engine is not None:
             self._engine.stop_fetching()
+
+    def drain(self) -> None:
+        """Take no further tasks and set ``draining`` for the running ones; a handler may ask for it."""
+        if self._engine is not None:
+            self._engine.drain()
+
+    async def wait_drained(self) -> None:
+        """Wait for a drain, asked for or by ``max_tasks``, and for the end of the last handler.
+
+        The server still keeps leases and writes results: :meth:`stop` comes after.
+        """
+        if self._engine is not None:
+            await self._engine.wait_drained()
 
     async def stop(self) -> StopReport:
         """Drain and stop; asked again, return the same report.

@@ -5,7 +5,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from junhong_cmp.asynq.cancel_requests import CancelPolicy
 from junhong_cmp.asynq.errors import AsynqError
+from junhong_cmp.asynq.observer import ServerObserver
 from junhong_cmp.asynq.processing_task import ProcessingTask
 from junhong_cmp.asynq.retry import RetryDelay, default_retry_delay, every_error_is_failure
 
@@ -80,6 +82,12 @@ class ServerConfig:
     """False keeps the error from counting as a retry, as long as retries are left."""
     error_handler: ErrorHandler | None = None
     """Called with the task and its error before the error is recorded; must not block."""
+    cancel_policy: CancelPolicy = CancelPolicy.RETRY
+    """What becomes of a task an operator cancelled, unless the request says so itself."""
+    observer: ServerObserver | None = None
+    """Told of every task that ended, e.g. to count it; must not block."""
+    max_tasks: int | None = None
+    """After this many deliveries the server drains by itself (``Server.wait_drained``)."""
     poison: PoisonPolicy = PoisonPolicy()
     intervals: Intervals = Intervals()
 
@@ -91,6 +99,8 @@ class ServerConfig:
         for queue, priority in self.queues.items():
             if not queue.strip() or priority < 1:
                 raise ServerConfigError(f"队列名不能为空且权重必须为正整数，实际为 {queue!r}={priority}")
+        if self.max_tasks is not None and self.max_tasks < 1:
+            raise ServerConfigError(f"max_tasks 必须不小于 1，实际为 {self.max_tasks}")
         if self.shutdown_timeout < timedelta(0):
             raise ServerConfigError("shutdown_timeout 不能为负")
         if self.intervals.heartbeat * 2 > self.intervals.lease:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 
+from junhong_cmp.asynq.cancel_requests import CancelRequest, decode_request
 from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.asynq.keys import CANCEL_CHANNEL
 from junhong_cmp.asynq.outages import FAULTS, Backoff, OutageLog
@@ -13,9 +14,11 @@ _POLL_S = 30.0
 
 
 class Subscriber:
-    """A subscriber hears the ids of tasks to cancel and passes each on; it subscribes again for ever."""
+    """A subscriber hears which tasks to cancel and passes each on; it subscribes again for ever."""
 
-    def __init__(self, redis: RedisClient, on_cancel: Callable[[str], None], backoff_cap: timedelta) -> None:
+    def __init__(
+        self, redis: RedisClient, on_cancel: Callable[[CancelRequest], None], backoff_cap: timedelta
+    ) -> None:
         self._redis = redis
         self._on_cancel = on_cancel
         self._backoff = Backoff(backoff_cap)
@@ -42,6 +45,6 @@ class Subscriber:
                 self._outage.worked()
                 self._backoff.reset()
                 if message["type"] == "message":
-                    self._on_cancel(bytes(message["data"]).decode(errors="replace"))
+                    self._on_cancel(decode_request(bytes(message["data"])))
         finally:
             await subscription.aclose()

@@ -7,6 +7,7 @@ import time
 import structlog
 
 from junhong_cmp.asynq.broker_types import Ack, AckKind
+from junhong_cmp.asynq.cancel_requests import CancelPolicy
 from junhong_cmp.asynq.errors import AsynqError, PutBack, RevokeTask, SkipRetry
 from junhong_cmp.asynq.in_flight import CancelCause, InFlight
 from junhong_cmp.asynq.mux import UnknownTaskTypeError
@@ -45,13 +46,22 @@ class Judge:
             return Ack(kind=kind, task=item.leased)
         if isinstance(error, PutBack | UnknownTaskTypeError):
             return self._put_back(item, error)
-        if isinstance(error, RevokeTask):
+        if isinstance(error, RevokeTask) or self._to_be_dropped(item, error):
             log.info("任务已撤销", **_facts(item))
             return Ack(kind=AckKind.DONE, task=item.leased)
         if item.cause is CancelCause.SHUTDOWN and not isinstance(error, SkipRetry):
             # whatever a cancelled handler raises on its way out says nothing about the task
             return Ack(kind=AckKind.REQUEUE, task=item.leased)
         return self._failed(item, _named(item, error))
+
+    def _to_be_dropped(self, item: InFlight, error: BaseException) -> bool:
+        return self._unwanted(item, CancelPolicy.DROP) and not isinstance(error, SkipRetry)
+
+    def _unwanted(self, item: InFlight, policy: CancelPolicy) -> bool:
+        """Say whether an operator cancelled the task and ``policy`` is what then becomes of it."""
+        return item.cause is CancelCause.REQUESTED and policy is (
+            item.cancel_policy or self._config.cancel_policy
+        )
 
     def _put_back(self, item: InFlight, error: PutBack | UnknownTaskTypeError) -> Ack:
         if isinstance(error, UnknownTaskTypeError):
@@ -69,7 +79,8 @@ class Judge:
         self._tell_error_handler(item, error)
         text = _text(str(error) or type(error).__name__)
         task = item.task
-        if isinstance(error, SkipRetry) or task.retried >= task.max_retry:
+        unwanted = isinstance(error, SkipRetry) or self._unwanted(item, CancelPolicy.ARCHIVE)
+        if unwanted or task.retried >= task.max_retry:
             log.error("任务失败，已归档", error=text, exc_info=error, **_facts(item))
             return Ack(kind=AckKind.ARCHIVE, task=item.leased, error=text)
         delay = choose_delay(self._config.retry_delay, error, task)
