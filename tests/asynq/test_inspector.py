@@ -55,6 +55,7 @@ async def test_the_figures_of_a_queue(redis: Redis, inspector: Inspector, clock:
         failed_today=2,
         processed_total=4,
         failed_total=2,
+        groups=2,
     )
     assert info.size == 9
     assert (empty.queue, empty.size, empty.paused, empty.latency) == ("an empty one", 0, False, timedelta(0))

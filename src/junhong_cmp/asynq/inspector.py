@@ -1,175 +1,203 @@
-"""The inspector reads what goes on: queues, servers, cron entries (inspector.go, internal/rdb/inspect.go)."""
+"""The inspector: what operators see of queues, tasks and processes, and do to them (inspector.go)."""
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
-from typing import Any, Final, TypeVar
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Final
 
-from google.protobuf.message import DecodeError, Message
-
-from junhong_cmp.asynq.asynq_pb2 import SchedulerEnqueueEvent, SchedulerEntry, ServerInfo, WorkerInfo
+from junhong_cmp.asynq import broker_presence
+from junhong_cmp.asynq.asynq_pb2 import SchedulerEnqueueEvent, SchedulerEntry
+from junhong_cmp.asynq.broker_ack import ArchiveLimits
+from junhong_cmp.asynq.client import DEFAULT_MAX_PAYLOAD_BYTES
 from junhong_cmp.asynq.connection import RedisClient
-from junhong_cmp.asynq.keys import ALL_QUEUES, ALL_SCHEDULERS, ALL_SERVERS, ProcessKeys, queue_keys
-from junhong_cmp.asynq.scripting import LuaScript
+from junhong_cmp.asynq.errors import PayloadTooLargeError
+from junhong_cmp.asynq.inspector_operations import Operation, TaskOperator
+from junhong_cmp.asynq.inspector_processes import ProcessReader, queue_slot
+from junhong_cmp.asynq.inspector_queues import QueueDesk
+from junhong_cmp.asynq.inspector_tasks import TaskReader
+from junhong_cmp.asynq.inspector_types import (
+    BulkReport,
+    ClusterNodeInfo,
+    DailyStats,
+    GroupInfo,
+    QueueInfo,
+    ServerStatus,
+    TaskDetails,
+)
+from junhong_cmp.asynq.states import TaskState
 
-_Message = TypeVar("_Message", bound=Message)
-_QUEUE_INFO: Final = LuaScript.load("junhong_cmp.asynq", "queue_info")
+__all__ = ["DailyStats", "Inspector", "QueueInfo", "ServerStatus"]
 
-
-@dataclass(frozen=True, slots=True)
-class QueueInfo:
-    """The figures of one queue; ``latency`` is how long the oldest pending task has waited."""
-
-    queue: str
-    pending: int
-    active: int
-    scheduled: int
-    retry: int
-    archived: int
-    completed: int
-    aggregating: int
-    paused: bool
-    latency: timedelta
-    processed_today: int
-    failed_today: int
-    processed_total: int
-    failed_total: int
-
-    @property
-    def size(self) -> int:
-        """All tasks that are stored, whatever their state."""
-        waiting = self.pending + self.scheduled + self.retry + self.aggregating
-        return waiting + self.active + self.archived + self.completed
-
-
-@dataclass(frozen=True, slots=True)
-class ServerStatus:
-    """A living server and the tasks it works on."""
-
-    info: ServerInfo
-    workers: tuple[WorkerInfo, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DailyStats:
-    """What a queue did on one UTC day."""
-
-    queue: str
-    day: date
-    processed: int
-    failed: int
+PAGE_SIZE: Final = 30
+DEFAULT_ARCHIVE: Final = ArchiveLimits(size=10_000, age=timedelta(days=90))
 
 
 class Inspector:
-    """An inspector reads and never writes; bad data of others is skipped. ``clock`` gives unix seconds."""
+    """An inspector reads queues, tasks and processes, and does to tasks what an operator decides.
 
-    def __init__(self, redis: RedisClient, *, clock: Callable[[], float] = time.time) -> None:
+    All operations take the queue's name first and raise :class:`QueueNotFoundError` if it is not registered.
+    Bulk operations work in steps of a few hundred tasks, so that no step holds up the workers; what a worker
+    has in its hands is never touched. ``archive`` are the limits the archive is kept within when something is
+    put there. ``clock`` gives unix seconds.
+    """
+
+    def __init__(
+        self,
+        redis: RedisClient,
+        *,
+        archive: ArchiveLimits = DEFAULT_ARCHIVE,
+        max_payload_bytes: int = DEFAULT_MAX_PAYLOAD_BYTES,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._redis = redis
-        self._clock = clock
+        self._max_payload_bytes = max_payload_bytes
+        self._desk = QueueDesk(redis, clock)
+        self._reader = TaskReader(redis, clock)
+        self._operator = TaskOperator(redis, archive, clock)
+        self._processes = ProcessReader(redis, clock)
 
     async def queues(self) -> list[QueueInfo]:
         """Return the figures of all registered queues by name, in two round trips however many there are.
 
         Memory is left out on purpose: ``MEMORY USAGE`` is slow, and forbidden on managed servers.
         """
-        names = sorted(raw.decode() for raw in await self._redis.execute_command("SMEMBERS", ALL_QUEUES))
-        now = self._clock()
-        replies = await _QUEUE_INFO.run_many(self._redis, [_info_call(name, now) for name in names])
-        for reply in replies:
-            if isinstance(reply, Exception):
-                raise reply
-        return [_queue_info(name, reply, now) for name, reply in zip(names, replies, strict=True)]
+        return await self._desk.figures(await self._desk.names())
+
+    async def queue(self, queue: str) -> QueueInfo:
+        """Return the figures of one queue."""
+        await self._desk.require(queue)
+        (info,) = await self._desk.figures([queue])
+        return info
+
+    async def groups(self, queue: str) -> list[GroupInfo]:
+        """Return the groups with waiting tasks, by name."""
+        await self._desk.require(queue)
+        return await self._desk.groups(queue)
+
+    async def history(self, queue: str, days: int = 7) -> list[DailyStats]:
+        """Return what a queue did on each of the last ``days`` UTC days, today first; 90 days are kept."""
+        return await self._desk.history(queue, days)
+
+    async def pause_queue(self, queue: str) -> None:
+        """Stop all servers from taking tasks; :class:`QueuePauseError` if the queue is paused already."""
+        await self._desk.pause(queue)
+
+    async def unpause_queue(self, queue: str) -> None:
+        """Let servers take tasks again; :class:`QueuePauseError` if the queue is not paused."""
+        await self._desk.unpause(queue)
+
+    async def delete_queue(self, queue: str, *, force: bool = False) -> int:
+        """Delete a queue with all its keys: tasks, locks, groups, counters; return how many keys.
+
+        The queue is paused meanwhile. Once begun, it can be repeated after a failure until it is done.
+
+        Raises:
+            QueueNotEmptyError: a worker has one of its tasks; without ``force``: there is any task.
+
+        """
+        return await self._desk.delete(queue, force=force)
+
+    async def task(self, queue: str, task_id: str) -> TaskDetails:
+        """Return a task with its result and its next run; :class:`TaskNotFoundError` if there is none."""
+        await self._desk.require(queue)
+        return await self._reader.read(queue, task_id)
+
+    async def list_tasks(
+        self, queue: str, state: TaskState, *, group: str = "", page: int = 1, size: int = PAGE_SIZE
+    ) -> list[TaskDetails]:
+        """Return a page of the tasks in a state, oldest first; ids without a task are not shown.
+
+        Pages count from 1. ``group`` is which one, for ``aggregating``.
+        """
+        if page < 1 or size < 1:
+            raise ValueError("页码与每页条数从 1 起")
+        await self._desk.require(queue)
+        return await self._reader.page(queue, state, group=group, first=(page - 1) * size, count=size)
+
+    async def run_task(self, queue: str, task_id: str) -> None:
+        """Put a task into ``pending`` now.
+
+        Raises:
+            TaskNotFoundError: there is no such task.
+            TaskStateError: it is pending already, or a worker has it.
+
+        """
+        await self._one(Operation.RUN, queue, task_id)
+
+    async def archive_task(self, queue: str, task_id: str) -> None:
+        """Put a task into the archive; errors as :meth:`run_task`."""
+        await self._one(Operation.ARCHIVE, queue, task_id)
+
+    async def delete_task(self, queue: str, task_id: str) -> None:
+        """Delete a task and the unique lock it holds; errors as :meth:`run_task`."""
+        await self._one(Operation.DELETE, queue, task_id)
+
+    async def run_all(self, queue: str, state: TaskState, *, group: str = "") -> BulkReport:
+        """Put all scheduled, retry, archived or (of one ``group``) aggregating tasks into ``pending``.
+
+        Raises:
+            UnsupportedStateError: ``state`` is none of these.
+
+        """
+        return await self._all(Operation.RUN, queue, state, group)
+
+    async def archive_all(self, queue: str, state: TaskState, *, group: str = "") -> BulkReport:
+        """Archive all pending, scheduled, retry or aggregating tasks; as :meth:`run_all`."""
+        return await self._all(Operation.ARCHIVE, queue, state, group)
+
+    async def delete_all(self, queue: str, state: TaskState, *, group: str = "") -> BulkReport:
+        """Delete all tasks of a state but ``active``, with the locks they hold; as :meth:`run_all`."""
+        return await self._all(Operation.DELETE, queue, state, group)
+
+    async def update_task_payload(self, queue: str, task_id: str, payload: bytes) -> None:
+        """Give a scheduled task another payload.
+
+        A unique lock made from the payload is moved to the new one, with the time it has left.
+
+        Raises:
+            PayloadTooLargeError: it is larger than clients may enqueue.
+            TaskNotFoundError: there is no such task.
+            TaskStateError: it is not scheduled.
+            InvalidMessageError: its message is broken.
+            DuplicateTaskError: another task of the new payload holds the lock.
+
+        """
+        if len(payload) > self._max_payload_bytes:
+            raise PayloadTooLargeError(len(payload), self._max_payload_bytes)
+        await self._desk.require(queue)
+        await self._operator.update_payload(queue, task_id, payload)
+
+    async def cancel_processing(self, task_id: str) -> int:
+        """Ask whoever runs the task to cancel it; return how many servers heard."""
+        return await broker_presence.publish_cancel(self._redis, task_id)
 
     async def servers(self) -> list[ServerStatus]:
-        """Return the living servers with their workers."""
-        keys = await self._living(ALL_SERVERS)
-        pipe = self._redis.pipeline(transaction=False)
-        for key in keys:
-            pipe.execute_command("GET", key)
-            pipe.execute_command("HVALS", ProcessKeys.workers_of(key))
-        replies = await pipe.execute(raise_on_error=False)
-        servers = []
-        for raw, raw_workers in zip(replies[::2], replies[1::2], strict=True):
-            info = _decoded(ServerInfo, [raw])
-            if info:
-                workers = _decoded(WorkerInfo, raw_workers if isinstance(raw_workers, list) else [])
-                servers.append(ServerStatus(info[0], tuple(workers)))
-        return servers
+        """Return the living servers with the tasks they work on."""
+        return await self._processes.servers()
 
     async def scheduler_entries(self) -> list[SchedulerEntry]:
         """Return the cron entries of all living schedulers; n schedulers show an entry n times."""
-        pipe = self._redis.pipeline(transaction=False)
-        for key in await self._living(ALL_SCHEDULERS):
-            pipe.execute_command("LRANGE", key, 0, -1)
-        replies = await pipe.execute(raise_on_error=False)
-        return [entry for raw in replies if isinstance(raw, list) for entry in _decoded(SchedulerEntry, raw)]
+        return await self._processes.scheduler_entries()
 
-    async def enqueue_events(self, entry_id: str, limit: int = 30) -> list[SchedulerEnqueueEvent]:
-        """Return the last firings of a cron entry, newest first."""
-        raw = await self._redis.execute_command("ZREVRANGE", ProcessKeys.history(entry_id), 0, limit - 1)
-        return _decoded(SchedulerEnqueueEvent, raw)
+    async def enqueue_events(
+        self, entry_id: str, limit: int = PAGE_SIZE, *, page: int = 1
+    ) -> list[SchedulerEnqueueEvent]:
+        """Return a page of the firings of a cron entry, newest first."""
+        return await self._processes.enqueue_events(entry_id, (page - 1) * limit, limit)
 
-    async def history(self, queue: str, days: int = 7) -> list[DailyStats]:
-        """Return what a queue did on each of the last ``days`` UTC days, today first."""
-        keys = queue_keys(queue)
-        today = datetime.fromtimestamp(self._clock(), UTC).date()
-        dates = [today - timedelta(days=back) for back in range(days)]
-        names = [key for day in dates for key in (keys.processed_on(str(day)), keys.failed_on(str(day)))]
-        if not names:
-            return []
-        counts = [int(raw or 0) for raw in await self._redis.execute_command("MGET", *names)]
-        return [
-            DailyStats(queue, day, processed, failed)
-            for day, processed, failed in zip(dates, counts[::2], counts[1::2], strict=True)
-        ]
+    async def cluster_nodes(self, queue: str) -> list[ClusterNodeInfo]:
+        """Return the nodes that serve a queue, primary first; none if Redis is not a cluster."""
+        return await self._processes.cluster_nodes(queue)
 
-    async def _living(self, registry: str) -> list[str]:
-        """Return the keys of the processes whose entry in a registry has not expired."""
-        members = await self._redis.execute_command("ZRANGEBYSCORE", registry, int(self._clock()), "+inf")
-        return sorted(member.decode(errors="replace") for member in members)
+    @staticmethod
+    def cluster_key_slot(queue: str) -> int:
+        """Return the cluster slot all keys of a queue lie in."""
+        return queue_slot(queue)
 
+    async def _one(self, operation: Operation, queue: str, task_id: str) -> None:
+        await self._desk.require(queue)
+        await self._operator.one(operation, queue, task_id)
 
-def _info_call(queue: str, now: float) -> tuple[list[str], list[str]]:
-    keys = queue_keys(queue)
-    day = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d")
-    names = [keys.pending, keys.active, keys.scheduled, keys.retry, keys.archived, keys.completed]
-    names += [keys.processed, keys.failed, keys.processed_on(day), keys.failed_on(day)]
-    return [*names, keys.paused, keys.groups], [keys.prefix]
-
-
-def _queue_info(queue: str, reply: Sequence[Any], now: float) -> QueueInfo:
-    since_ns = int(reply[12]) if reply[12].isdigit() else None
-    waited_s = max(0.0, now - since_ns / 1e9) if since_ns is not None else 0.0
-    return QueueInfo(
-        queue=queue,
-        pending=reply[0],
-        active=reply[1],
-        scheduled=reply[2],
-        retry=reply[3],
-        archived=reply[4],
-        completed=reply[5],
-        aggregating=reply[11],
-        paused=bool(reply[10]),
-        latency=timedelta(seconds=waited_s),
-        processed_total=_count(reply[6]),
-        failed_total=_count(reply[7]),
-        processed_today=_count(reply[8]),
-        failed_today=_count(reply[9]),
-    )
-
-
-def _count(raw: bytes) -> int:
-    return int(raw) if raw.isdigit() else 0
-
-
-def _decoded(kind: type[_Message], raws: Sequence[Any]) -> list[_Message]:
-    """Decode what can be decoded; a reply may be missing or an error."""
-    messages = []
-    for raw in raws:
-        if isinstance(raw, bytes):
-            try:
-                messages.append(kind.FromString(raw))
-            except DecodeError:
-                continue
-    return messages
+    async def _all(self, operation: Operation, queue: str, state: TaskState, group: str) -> BulkReport:
+        await self._desk.require(queue)
+        return await self._operator.all(operation, queue, state, group=group)

@@ -6,9 +6,12 @@
 -- KEYS[11..12] asynq:{q}: paused, groups
 -- ARGV[1]  prefix of the queue's keys; the oldest id and the groups are only known here
 -- Returns  {pending, active, scheduled, retry, archived, completed, processed, failed, processed today,
---           failed today, paused 0|1, aggregating, pending_since of the oldest pending task in ns or ''}
+--           failed today, paused 0|1, aggregating or -1 if there are too many groups to count them here,
+--           pending_since of the oldest pending task in ns or '', groups}
 -- Atomic because   figures read one by one count a moving task twice or not at all.
 -- Wrong types and missing keys count as 0: one damaged queue must not hide the others.
+local MOST_GROUPS = 500
+
 local function number(reply)
   return type(reply) == 'number' and reply or 0
 end
@@ -24,14 +27,13 @@ for i = 7, 10 do
   info[i] = type(value) == 'string' and value or '0'
 end
 info[11] = redis.call('EXISTS', KEYS[11])
-local aggregating = 0
-local groups = redis.pcall('SMEMBERS', KEYS[12])
-if not groups.err then
-  for _, group in ipairs(groups) do
-    aggregating = aggregating + number(redis.pcall('ZCARD', ARGV[1] .. 'g:' .. group))
+info[14] = number(redis.pcall('SCARD', KEYS[12]))
+info[12] = info[14] > MOST_GROUPS and -1 or 0
+if info[14] > 0 and info[14] <= MOST_GROUPS then
+  for _, group in ipairs(redis.call('SMEMBERS', KEYS[12])) do
+    info[12] = info[12] + number(redis.pcall('ZCARD', ARGV[1] .. 'g:' .. group))
   end
 end
-info[12] = aggregating
 info[13] = ''
 local oldest = redis.pcall('LINDEX', KEYS[1], -1)
 if type(oldest) == 'string' then
