@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import Any, Final, Protocol
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
-from redis.asyncio import BlockingConnectionPool, Redis
-from redis.asyncio.cluster import ClusterNode, RedisCluster
+from redis.asyncio import BlockingConnectionPool
+from redis.asyncio.cluster import ClusterNode, ClusterPubSub, RedisCluster
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
@@ -20,6 +20,7 @@ from junhong_cmp.asynq.cancellation import (
     CancellableUnixConnection,
 )
 from junhong_cmp.asynq.errors import AsynqError
+from junhong_cmp.asynq.script_client import ScriptClient
 
 DEFAULT_PORT: Final = 6379
 DEFAULT_SENTINEL_PORT: Final = 26379
@@ -97,7 +98,7 @@ class RedisOptions:
         return _parse_network(parts, query)
 
 
-class _PrimaryClient(Redis):
+class _PrimaryClient(ScriptClient):
     """A client of the primary Sentinel names; closing it closes the connections to the Sentinels too."""
 
     manager: Sentinel | None = None
@@ -106,6 +107,21 @@ class _PrimaryClient(Redis):
         await super().aclose(close_connection_pool)
         if self.manager is not None:
             await self.manager.aclose()
+
+
+class _ClusterSubscription(ClusterPubSub):
+    """A subscription in a cluster learns the nodes before it picks one, which redis-py's own does not."""
+
+    async def execute_command(self, *args: Any, **kwargs: Any) -> Any:
+        await self.cluster.initialize()
+        return await super().execute_command(*args, **kwargs)
+
+
+class _ClusterClient(RedisCluster):
+    """A client of a cluster, whose subscriptions may be its first commands."""
+
+    def pubsub(self, **kwargs: Any) -> _ClusterSubscription:  # type: ignore[override] # keywords are all we use
+        return _ClusterSubscription(self, **kwargs)
 
 
 def open_redis(
@@ -239,7 +255,7 @@ def _open_single(options: RedisOptions, settings: dict[str, Any]) -> RedisClient
         db=options.db,
         **settings,
     )
-    return Redis.from_pool(pool)
+    return ScriptClient.from_pool(pool)
 
 
 def _open_sentinel(options: RedisOptions, settings: dict[str, Any]) -> RedisClient:
@@ -265,7 +281,7 @@ def _open_sentinel(options: RedisOptions, settings: dict[str, Any]) -> RedisClie
 
 
 def _open_cluster(options: RedisOptions, settings: dict[str, Any]) -> RedisClient:
-    client = RedisCluster(
+    client = _ClusterClient(
         startup_nodes=[ClusterNode(host, port) for host, port in options.nodes],
         max_connections=options.pool_size,
         ssl=options.tls,
