@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 from redis.asyncio import BlockingConnectionPool
-from redis.asyncio.cluster import ClusterNode, ClusterPubSub, RedisCluster
+from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
@@ -19,6 +19,7 @@ from junhong_cmp.asynq.cancellation import (
     CancellableSSLConnection,
     CancellableUnixConnection,
 )
+from junhong_cmp.asynq.cluster_client import ClusterClient
 from junhong_cmp.asynq.errors import AsynqError
 from junhong_cmp.asynq.script_client import ScriptClient
 
@@ -107,21 +108,6 @@ class _PrimaryClient(ScriptClient):
         await super().aclose(close_connection_pool)
         if self.manager is not None:
             await self.manager.aclose()
-
-
-class _ClusterSubscription(ClusterPubSub):
-    """A subscription in a cluster learns the nodes before it picks one, which redis-py's own does not."""
-
-    async def execute_command(self, *args: Any, **kwargs: Any) -> Any:
-        await self.cluster.initialize()
-        return await super().execute_command(*args, **kwargs)
-
-
-class _ClusterClient(RedisCluster):
-    """A client of a cluster, whose subscriptions may be its first commands."""
-
-    def pubsub(self, **kwargs: Any) -> _ClusterSubscription:  # type: ignore[override] # keywords are all we use
-        return _ClusterSubscription(self, **kwargs)
 
 
 def open_redis(
@@ -281,9 +267,10 @@ def _open_sentinel(options: RedisOptions, settings: dict[str, Any]) -> RedisClie
 
 
 def _open_cluster(options: RedisOptions, settings: dict[str, Any]) -> RedisClient:
-    client = _ClusterClient(
+    client = ClusterClient(
         startup_nodes=[ClusterNode(host, port) for host, port in options.nodes],
-        max_connections=options.pool_size,
+        pool_size=options.pool_size,
+        pool_wait=DEFAULT_TIMEOUT,
         ssl=options.tls,
         **settings,
     )
