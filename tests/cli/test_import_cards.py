@@ -6,6 +6,7 @@ from pathlib import Path
 
 import asyncpg
 import orjson
+import psutil
 import pytest
 from tests.imports.card_files import Announcements, card_file, delivery, iccid
 from tests.waiting import wait_until
@@ -77,6 +78,26 @@ class Counter:
         task = asyncio.create_task(work())
         yield
         await task
+
+
+@contextlib.asynccontextmanager
+async def silent_server() -> AsyncIterator[int]:
+    """Accept connections and never say a word; yields the port."""
+    held: list[asyncio.StreamWriter] = []
+
+    def hold(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        held.append(writer)
+
+    async with await asyncio.start_server(hold, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1]
+        for writer in held:
+            writer.transport.abort()
+
+
+def connected_to(port: int, pid: int) -> bool:
+    """Whether the process has a connection to the port."""
+    connections = psutil.Process(pid).net_connections("tcp")
+    return any(one.raddr[-1:] == (port,) for one in connections)
 
 
 @pytest.fixture
@@ -190,6 +211,26 @@ async def test_ctrl_c_leaves_the_import_to_the_worker(counter: Counter, file: Pa
     ended = await counter.end(process)
     assert (ended.code, ended.err) == (130, "已停止等待；已提交的导入由 Worker 继续\n")
     assert len(await list_unfinished(counter.pool)) == 1
+
+
+async def test_ctrl_c_before_anything_was_handed_in_promises_nothing(counter: Counter, file: Path) -> None:
+    async with silent_server() as port:
+        counter.env["JUNHONG_POSTGRES_DSN"] = f"postgresql://u@127.0.0.1:{port}/db"
+        process = await counter.start("import", str(file), "-a", "demo")
+        await wait_until(lambda: connected_to(port, process.pid), description="the command connects")
+        process.send_signal(signal.SIGINT)
+        ended = await counter.end(process)
+    assert (ended.code, ended.out, ended.err) == (130, "", "已中断\n")
+
+
+async def test_an_unwritable_copy_hides_no_result(counter: Counter, tmp_path: Path) -> None:
+    async with counter.worker():
+        ended = await counter.hand_in(
+            card_file([1]), "-a", "demo", "--result", str(tmp_path / "absent" / "copy.csv")
+        )
+    assert ended.code == 69
+    assert "导入完成" in ended.out
+    assert "结果文件无法写入" in ended.err
 
 
 async def test_a_lost_database_connection_is_waited_out(counter: Counter, file: Path) -> None:

@@ -40,8 +40,10 @@ async def env(redis: Redis, redis_url: str, pool: Pool, postgres_dsn: str) -> di
 
 
 async def test_json(env: dict[str, str]) -> None:
+    env["JUNHONG_WORKER_ROEL"] = "leader"  # told on standard error: a program reads the other one
     async with WorkerProcess(env, arguments=("status", "--json")) as command:
         assert await command.wait_exit() == 0, command.log_text
+    assert command.find("配置中有可疑之处")
     status = orjson.loads(command.output)
     assert status["instances"] == []
     assert status["totals"] == {"cards": 3, "due": 2, "overdue": 1}

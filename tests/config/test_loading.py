@@ -148,6 +148,7 @@ def test_missing_addresses_are_named(tmp_path: Path) -> None:
         ("JUNHONG_POSTGRES_DSN", "postgresql://u:p,w@h1:many,h2/db"),
         ("JUNHONG_POSTGRES_DSN", "postgresql://h1:5432,h2:99999/db"),
         ("JUNHONG_POSTGRES_DSN", "postgresql://h/db?sslmode=full"),
+        ("JUNHONG_POSTGRES_DSN", "postgresql:///db?host=/run/a,/run/b&port=5432,x"),
         ("JUNHONG_REDIS_URL", "redis-cluster://h1:7000,h2:port"),
         ("JUNHONG_WORKER_INSTANCE_NAME", "x" * 65),
         ("JUNHONG_WORKER_INSTANCE_NAME", "a\nb"),

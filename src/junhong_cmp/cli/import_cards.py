@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from junhong_cmp import config
 from junhong_cmp.cli.options import AsJson, ConfigFile, PostgresDsn, RedisUrl
+from junhong_cmp.cli.settings import load_settings
 from junhong_cmp.cli.usage import ChineseCommand
+from junhong_cmp.config import Settings
 from junhong_cmp.errors import ConfigError
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="卡清单 CSV（UTF-8、GB18030 或带 BOM 的 UTF-16）")]
@@ -36,7 +37,7 @@ def import_cards(
 ) -> None:
     """Import FILE for the account CODE; a worker does the work, this command watches."""
     flags = {"config": config_file, "redis.url": redis_url, "postgres.dsn": postgres_dsn}
-    settings = config.load(flags=flags)
+    settings = load_settings(flags)
     _require_shared_storage(settings)
     from junhong_cmp.cli.import_run import (  # noqa: PLC0415 - a wrong configuration must not wait for it
         ImportOrder,
@@ -44,10 +45,11 @@ def import_cards(
     )
 
     order = ImportOrder(file=file, account_code=account, wait=wait, result_copy=result, as_json=as_json)
-    raise typer.Exit(run_import(settings, order))
+    # Not typer.Exit: its 130 is taken for a Ctrl-C that nobody answered.
+    raise SystemExit(run_import(settings, order))
 
 
-def _require_shared_storage(settings: config.Settings) -> None:
+def _require_shared_storage(settings: Settings) -> None:
     url = settings.storage.url
     if url is None:
         raise ConfigError(["JUNHONG_STORAGE_URL 未设置：导入文件须放在本命令与 Worker 都能访问的存储中"])

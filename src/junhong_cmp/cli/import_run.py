@@ -9,13 +9,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-import asyncpg
 import typer
-from redis.exceptions import RedisError
+from redis.exceptions import RedisClusterException, RedisError
 
 from junhong_cmp.asynq.client import Client
 from junhong_cmp.asynq.connection import open_redis
 from junhong_cmp.cli.import_screen import ProgressView, report
+from junhong_cmp.cli.service_errors import explained
 from junhong_cmp.config import Settings
 from junhong_cmp.db.pool import Pool, open_pool
 from junhong_cmp.db.retrying import is_outage
@@ -49,26 +49,26 @@ def run_import(settings: Settings, order: ImportOrder) -> int:
     """Carry the order out and return the exit code: 1 for a file or account that is refused."""
     try:
         facts = inspect_file(order.file)
-        task = asyncio.run(_carry_out(settings, order, facts))
+        return asyncio.run(_carry_out(settings, order, facts))
     except CardImportError as error:
         typer.echo(f"错误：{error}", err=True)
         return _EXIT_REFUSED
-    except KeyboardInterrupt:
-        typer.echo("已停止等待；已提交的导入由 Worker 继续", err=True)
-        return _EXIT_INTERRUPTED
-    return _EXIT_REFUSED if task.status is ImportStatus.FAILED else int(ExitCode.CLEAN)
 
 
-async def _carry_out(settings: Settings, order: ImportOrder, facts: FileFacts) -> ImportTask:
+async def _carry_out(settings: Settings, order: ImportOrder, facts: FileFacts) -> int:
     async with open_import_run(settings) as run:
         task = await run.submit(order.account_code, order.file, facts)
-        if order.wait:
-            with ProgressView(facts.lines, hidden=order.as_json) as view:
-                task = await run.wait(task, view.show)
+        try:
+            if order.wait:
+                with ProgressView(facts.lines, hidden=order.as_json) as view:
+                    task = await run.wait(task, view.show)
+        except asyncio.CancelledError:  # Ctrl-C; before this point it leaves nothing behind to tell of
+            typer.echo("已停止等待；已提交的导入由 Worker 继续", err=True)
+            return _EXIT_INTERRUPTED
+        report(task, run.locate_result(task), as_json=order.as_json)
         if order.result_copy is not None and task.result_key is not None:
             await run.save_result(task, order.result_copy)
-        report(task, run.locate_result(task), as_json=order.as_json)
-    return task
+    return _EXIT_REFUSED if task.status is ImportStatus.FAILED else int(ExitCode.CLEAN)
 
 
 class ImportRun:
@@ -81,14 +81,15 @@ class ImportRun:
 
     async def submit(self, account_code: str, path: Path, facts: FileFacts) -> ImportTask:
         """Hand the file in; raises as :func:`submit_import`, with an unreachable service as code 69."""
-        try:
-            return await submit_import(
-                self._pool, self._storage, self._client, account_code=account_code, path=path, facts=facts
-            )
-        except RedisError as error:
-            raise DependencyUnavailableError(
-                f"Redis 无法访问（{type(error).__name__}）：导入已登记，Redis 恢复后会自动入队"
-            ) from error
+        with explained("无法提交导入"):
+            try:
+                return await submit_import(
+                    self._pool, self._storage, self._client, account_code=account_code, path=path, facts=facts
+                )
+            except (RedisError, RedisClusterException) as error:
+                raise DependencyUnavailableError(
+                    f"Redis 无法访问（{type(error).__name__}）：导入已登记，Redis 恢复后会自动入队"
+                ) from error
 
     async def wait(self, task: ImportTask, show: Callable[[ImportTask], None]) -> ImportTask:
         """Return the import once it is final; an outage of the database is waited out."""
@@ -146,18 +147,15 @@ async def open_import_run(settings: Settings) -> AsyncGenerator[ImportRun, None]
     """
     url = settings.storage.url
     storage = open_storage(url.get_secret_value() if url is not None else "")
-    try:
+    with explained("无法导入"):
+        redis = open_redis(settings.redis.url.get_secret_value(), pool_size=2, client_name="junhong-import")
         pool = await open_pool(
             settings.postgres.dsn.get_secret_value(), max_size=2, application_name="junhong-import"
         )
-    except (OSError, asyncpg.PostgresError) as error:
-        raise DependencyUnavailableError(
-            f"PostgreSQL 无法访问（{type(error).__name__}），请检查 JUNHONG_POSTGRES_DSN"
-        ) from error
-    redis = open_redis(settings.redis.url.get_secret_value(), pool_size=2, client_name="junhong-import")
     try:
-        async with pool.acquire() as conn:
-            await check_schema(conn)
+        with explained("无法导入"):
+            async with pool.acquire() as conn:
+                await check_schema(conn)
         yield ImportRun(pool, storage, Client(redis))
     finally:
         await redis.aclose()

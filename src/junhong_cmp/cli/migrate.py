@@ -4,10 +4,9 @@ import asyncio
 
 import typer
 
-from junhong_cmp import config
 from junhong_cmp.cli.options import ConfigFile, PostgresDsn
+from junhong_cmp.cli.settings import load_settings
 from junhong_cmp.cli.usage import ChineseCommand
-from junhong_cmp.errors import DependencyUnavailableError
 
 
 def register(app: typer.Typer) -> None:
@@ -17,17 +16,12 @@ def register(app: typer.Typer) -> None:
 
 def migrate(config_file: ConfigFile = None, postgres_dsn: PostgresDsn = None) -> None:
     """Apply what is missing; say from which version to which."""
-    settings = config.load(flags={"config": config_file, "postgres.dsn": postgres_dsn}).postgres
-    from asyncpg import PostgresError  # noqa: PLC0415 - heavy, and a wrong configuration must not wait for it
+    settings = load_settings({"config": config_file, "postgres.dsn": postgres_dsn}).postgres
+    from junhong_cmp.cli.service_errors import explained  # noqa: PLC0415 - a wrong configuration must not wait
+    from junhong_cmp.db import migrate as migrations  # noqa: PLC0415 - as above
 
-    from junhong_cmp.db import migrate as migrations  # noqa: PLC0415
-
-    try:
+    with explained("无法更新数据库结构"):
         report = asyncio.run(migrations.migrate(settings.dsn.get_secret_value()))
-    except (OSError, PostgresError) as error:
-        raise DependencyUnavailableError(
-            f"无法更新数据库结构（{type(error).__name__}），请检查 JUNHONG_POSTGRES_DSN 与库的权限"
-        ) from error
     if report.changed:
         typer.echo(f"数据库结构已更新：{report.from_version or '空库'} → {report.to_version}")
     else:

@@ -3,19 +3,18 @@
 import asyncio
 from datetime import timedelta
 
-import asyncpg
 import orjson
 import typer
-from redis.exceptions import RedisError
 
-from junhong_cmp import config
 from junhong_cmp.asynq.connection import open_redis
 from junhong_cmp.cli.options import AsJson, ConfigFile, PostgresDsn, RedisUrl
+from junhong_cmp.cli.service_errors import explained
+from junhong_cmp.cli.settings import load_settings
 from junhong_cmp.cli.status_report import Status, StatusReader
 from junhong_cmp.cli.usage import ChineseCommand
+from junhong_cmp.config import Settings
 from junhong_cmp.db.pool import open_pool
 from junhong_cmp.db.schema import check_schema
-from junhong_cmp.errors import DependencyUnavailableError
 
 READ_LIMIT = timedelta(seconds=15)
 
@@ -35,7 +34,7 @@ def show_status(
 ) -> None:
     """Read the state once and print it."""
     flags = {"config": config_file, "redis.url": redis_url, "postgres.dsn": postgres_dsn}
-    status = asyncio.run(_read(config.load(flags=flags)))
+    status = asyncio.run(_read(load_settings(flags)))
     if as_json:
         typer.echo(orjson.dumps(status.as_json(), option=orjson.OPT_INDENT_2).decode())
         return
@@ -44,21 +43,13 @@ def show_status(
     print_status(status)
 
 
-async def _read(settings: config.Settings) -> Status:
-    try:
+async def _read(settings: Settings) -> Status:
+    with explained("无法读取状态"):
         async with asyncio.timeout(READ_LIMIT.total_seconds()):
             return await _collect(settings)
-    except (OSError, TimeoutError, RedisError) as error:
-        raise DependencyUnavailableError(
-            f"无法读取状态（{type(error).__name__}），请检查 JUNHONG_REDIS_URL 与 JUNHONG_POSTGRES_DSN"
-        ) from error
-    except (asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-        raise DependencyUnavailableError(
-            f"无法从 PostgreSQL 读取状态（{type(error).__name__}），请检查 JUNHONG_POSTGRES_DSN 与库的权限"
-        ) from error
 
 
-async def _collect(settings: config.Settings) -> Status:
+async def _collect(settings: Settings) -> Status:
     redis = open_redis(settings.redis.url.get_secret_value(), pool_size=4)
     try:
         async with await open_pool(settings.postgres.dsn.get_secret_value(), max_size=2) as pool:

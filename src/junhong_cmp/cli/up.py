@@ -4,17 +4,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
-import structlog
 import typer
 import uvloop
 
-from junhong_cmp import config, logs
 from junhong_cmp.cli.options import AsJson, ConfigFile
+from junhong_cmp.cli.settings import load_settings
 from junhong_cmp.cli.signals import StopSignals
 from junhong_cmp.cli.usage import ChineseCommand
 from junhong_cmp.config.values import parse_duration
-
-log = structlog.stdlib.get_logger(__name__)
 
 # The embedded servers' addresses are known only once they run; these satisfy the configuration until then.
 _EMBEDDED = {"redis.url": "unix:///embedded", "postgres.dsn": "postgresql:///embedded"}
@@ -67,11 +64,7 @@ def up(  # noqa: PLR0917 - one parameter a command-line option
     signals = ctx.ensure_object(StopSignals)
     signals.install()  # until the run listens to them, nothing is open and a signal just ends us
     limit = None if run_for is None else _duration(run_for)
-    resolution = config.resolve(flags={"config": config_file, "data_dir": data_dir, **_EMBEDDED})
-    settings = resolution.settings
-    logs.configure(level=logs.LogLevel.WARNING, fmt=settings.log.format, secrets=resolution.secrets)
-    for warning in resolution.warnings:
-        log.warning("配置中有可疑之处", detail=warning)
+    settings = load_settings({"config": config_file, "data_dir": data_dir, **_EMBEDDED})
 
     from junhong_cmp.cli.up_run import run_up  # noqa: PLC0415 - heavy; a wrong option must not wait
     from junhong_cmp.cli.up_stage import UpOptions  # noqa: PLC0415

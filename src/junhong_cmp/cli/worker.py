@@ -54,8 +54,7 @@ def worker(
         context={"role": settings.worker.role.value, "instance": settings.worker.instance_name or UNNAMED},
         secrets=resolution.secrets,
     )
-    for warning in resolution.warnings:
-        log.warning("配置中有可疑之处", detail=warning)
+    resolution.report_oddities()
 
     from junhong_cmp.worker.run import run_worker  # noqa: PLC0415 - a wrong configuration must not wait for it
 

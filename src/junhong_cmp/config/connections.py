@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
-from junhong_cmp.config.values import Duration, TextList, UrlShape, check_ssl_mode, parse_json
+from junhong_cmp.config.values import Duration, TextList, UrlShape, check_postgres_options, parse_json
 
 
 class RedisSettings(BaseModel):
@@ -34,7 +34,7 @@ class PostgresSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", validate_default=True)
 
     dsn: Annotated[
-        SecretStr, AfterValidator(UrlShape("postgresql", "postgres")), AfterValidator(check_ssl_mode)
+        SecretStr, AfterValidator(UrlShape("postgresql", "postgres")), AfterValidator(check_postgres_options)
     ] = Field(
         description="PostgreSQL 连接串，例如 postgresql://用户@主机:5432/库名",
     )

@@ -44,6 +44,11 @@ class Resolution:
     warnings: tuple[str, ...]
     secrets: tuple[str, ...]
 
+    def report_oddities(self) -> None:
+        """Log what was odd about the sources; the log must be set up."""
+        for warning in self.warnings:
+            log.warning("配置中有可疑之处", detail=warning)
+
 
 def load(
     *,
@@ -61,8 +66,7 @@ def load(
 
     """
     resolution = resolve(flags=flags, environ=environ, cwd=cwd)
-    for warning in resolution.warnings:
-        log.warning("配置中有可疑之处", detail=warning)
+    resolution.report_oddities()
     return resolution.settings
 
 

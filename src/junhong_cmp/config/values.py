@@ -15,6 +15,8 @@ _DURATION_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
 _PLAIN_SECONDS: Final = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
 _QUEUE_NAME: Final = re.compile(r"[A-Za-z0-9_.:\-]{1,64}")
 _WEIGHT: Final = re.compile(r"[1-9]\d{0,5}", re.ASCII)  # heartbeats carry weights as 32-bit numbers
+_MAX_PORT: Final = 65_535
+_BAD_PORT: Final = f"中的端口无效，须为 0 到 {_MAX_PORT} 的整数"
 _SSL_MODES: Final = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
 
@@ -117,15 +119,21 @@ class UrlShape:
             for host in urlsplit(text).netloc.rpartition("@")[2].split(","):
                 urlsplit(f"//{host}").port  # noqa: B018 - reading the property is what checks the port
         except ValueError:
-            raise ValueError("中的端口无效，须为 0 到 65535 的整数") from None
+            raise ValueError(_BAD_PORT) from None
 
 
-def check_ssl_mode(dsn: SecretStr) -> SecretStr:
-    """Return the connection string unchanged if its ``sslmode``, when it has one, exists."""
+def check_postgres_options(dsn: SecretStr) -> SecretStr:
+    """Return the connection string unchanged if the options behind its ``?`` can be understood."""
     for name, value in parse_qsl(urlsplit(dsn.get_secret_value()).query):
         if name == "sslmode" and value not in _SSL_MODES:
             raise ValueError(f"中的 sslmode 只能为 {'、'.join(_SSL_MODES)}")
+        if name == "port" and not all(_is_port(part) for part in value.split(",")):
+            raise ValueError(_BAD_PORT)
     return dsn
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdigit() and int(text) <= _MAX_PORT
 
 
 Duration = Annotated[timedelta, BeforeValidator(parse_duration)]

@@ -6,12 +6,11 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Final, TypeVar
 
-import asyncpg
 import structlog
-from redis.exceptions import AuthenticationError, NoPermissionError, RedisClusterException, RedisError
 
 from junhong_cmp.clock import Clock
-from junhong_cmp.errors import ConfigError, DependencyUnavailableError, SchemaOutdatedError
+from junhong_cmp.errors import DependencyUnavailableError, SchemaOutdatedError
+from junhong_cmp.worker.service_faults import SERVICE_ERRORS, configuration_fault, reason_of
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -21,26 +20,6 @@ LOG_EVERY: Final = timedelta(seconds=30)
 ATTEMPT_LIMIT: Final = timedelta(seconds=5)
 FIRST_PAUSE: Final = timedelta(milliseconds=100)
 LONGEST_PAUSE: Final = timedelta(seconds=2)
-
-# The credentials are wrong: waiting would not make them right.
-_REFUSED: Final = (
-    AuthenticationError,
-    NoPermissionError,
-    asyncpg.InvalidPasswordError,
-    asyncpg.InvalidAuthorizationSpecificationError,
-)
-# The service is not there yet, or not ready yet.
-_NOT_READY: Final = (
-    OSError,
-    TimeoutError,
-    RedisError,
-    RedisClusterException,  # no subclass of RedisError
-    asyncpg.PostgresError,
-    asyncpg.InterfaceError,
-)
-
-# No credentials were given, wrong ones, or some to a server that knows none.
-_REFUSAL_SIGNS: Final = ("NOAUTH", "username-password pair", "AUTH <password> called without")
 
 
 class StartGate:
@@ -78,20 +57,16 @@ class StartGate:
             try:
                 async with asyncio.timeout(min(ATTEMPT_LIMIT.total_seconds(), max(self._left(), 0.5))):
                     return await attempt()
-            except _REFUSED as error:
-                raise _refused(dependency, error) from error
-            except asyncpg.exceptions.ClientConfigurationError as error:
-                raise ConfigError([f"{dependency} 的连接串无效（{_reason(error)}）"]) from error
             except SchemaOutdatedError as error:
                 if self._left() <= 0:
                     raise
                 reason = str(error)
-            except _NOT_READY as error:
-                if _is_refusal(error):
-                    raise _refused(dependency, error) from error
+            except SERVICE_ERRORS as error:
+                if (fault := configuration_fault(dependency, error)) is not None:
+                    raise fault from error
                 if self._left() <= 0:
                     raise self._unavailable(dependency, error) from error
-                reason = _reason(error)
+                reason = reason_of(error)
             next_log = self._report(dependency, reason, next_log)
             await self._sleep(min(pause.total_seconds() * random.uniform(0.8, 1.2), max(self._left(), 0)))
             pause = min(pause * 2, LONGEST_PAUSE)
@@ -115,20 +90,6 @@ class StartGate:
     def _unavailable(self, dependency: str, error: BaseException) -> DependencyUnavailableError:
         seconds = f"{self._limit.total_seconds():g}"
         return DependencyUnavailableError(
-            f"{dependency} 在 {seconds} 秒内未就绪（{_reason(error)}），请检查地址与服务；"
+            f"{dependency} 在 {seconds} 秒内未就绪（{reason_of(error)}），请检查地址与服务；"
             "时限由 JUNHONG_START_LIMIT 设置"
         )
-
-
-def _refused(dependency: str, error: BaseException) -> ConfigError:
-    return ConfigError([f"{dependency} 拒绝登录（{_reason(error)}），请检查连接地址中的账号与密码"])
-
-
-def _is_refusal(error: BaseException) -> bool:
-    """Tell a refused login from an outage where redis-py has no class of its own for it."""
-    return isinstance(error, RedisError) and any(sign in str(error) for sign in _REFUSAL_SIGNS)
-
-
-def _reason(error: BaseException) -> str:
-    text = str(error).strip()
-    return f"{type(error).__name__}：{text}" if text else type(error).__name__
