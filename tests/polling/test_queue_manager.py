@@ -91,8 +91,32 @@ async def test_an_error_of_one_shard_reaches_its_callers_only(redis: Redis) -> N
     broken = [card for card in cards if queue.shard(CARDDATA, 7, card).number == 0]
     failed = [card for card, result in zip(cards, results, strict=True) if isinstance(result, ResponseError)]
     assert failed == broken
-    with pytest.raises(ResponseError):
-        await queue.add_many(CARDDATA, 7, [(card, 1) for card in cards])
+
+
+async def test_a_broken_shard_keeps_no_other_from_being_changed(redis: Redis) -> None:
+    queue = PollingQueueManager(redis, shards_per_account=2)
+    broken = queue.shards([7], [CARDDATA])[0]
+    await redis.set(keys.shard_due(broken), "not a set")
+    await redis.lpush(keys.shard_fence(broken), "no epoch")
+    cards = [(card, 1) for card in range(1, 3001)]
+    whole = [card for card, _ in cards if queue.shard(CARDDATA, 7, card) != broken]
+    with capture_logs() as logs:
+        await queue.seal(1, queue.shards([7]))
+        assert await queue.add_many(CARDDATA, 7, cards) == len(whole)
+        assert (await queue.counts([7])).cards == len(whole)
+        assert await queue.scan(broken, 0, 10) == (0, [])
+    assert [entry["event"] for entry in logs] == ["分片的键中有异常数据，已跳过"]
+
+
+async def test_a_redis_that_takes_no_writes_is_no_broken_shard(redis: Redis) -> None:
+    queue = PollingQueueManager(redis)
+    await redis.config_set("maxmemory", 1)
+    try:
+        for act in (queue.add_many(CARDDATA, 7, [(1, 1)]), queue.seal(1, queue.shards([7]))):
+            with pytest.raises(ResponseError, match="maxmemory"):
+                await act
+    finally:
+        await redis.config_set("maxmemory", 0)
 
 
 async def test_redis_away_is_told_to_every_caller_once(redis: Redis, redis_server: EmbeddedRedis) -> None:

@@ -48,3 +48,16 @@ async def test_claims_are_left_alone(plant: Plant, account: CarrierAccount) -> N
 async def test_cards_that_follow_their_rule_are_not_moved(plant: Plant, account: CarrierAccount) -> None:
     await plant.lifecycle.cards_created(await add_cards(plant.pool, account, 100))
     assert (await make_reconciler(plant).reconcile(hasten=True)).hastened == 0
+
+
+async def test_a_card_with_a_due_time_that_never_comes_waits_anew(
+    plant: Plant, account: CarrierAccount
+) -> None:
+    (card,) = await add_cards(plant.pool, account, 1)
+    shard = plant.queue.shard(CARDDATA, account.id, card.id)
+    await plant.redis.zadd(keys.shard_due(shard), {str(card.id): float("inf")})
+    assert (await make_reconciler(plant).reconcile()).removed == 1
+    await make_reconciler(plant).reconcile()
+    due = await plant.score(card)
+    assert due is not None
+    assert due - await plant.queue.now_ms() <= 3_600_000

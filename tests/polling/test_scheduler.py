@@ -230,6 +230,26 @@ async def test_one_broken_shard_stops_no_other(
     await wait_for_pending(plant.redis, len(whole))
 
 
+@pytest.mark.parametrize("part", ["fence", "claim", "slots"])
+async def test_a_foreign_value_under_one_key_stops_no_other_account(
+    plant: Plant, account: CarrierAccount, scheduler: PollingScheduler, part: str
+) -> None:
+    other = await add_account(plant.pool, "other")
+    await plant.config.refresh()
+    for shard in plant.queue.shards([account.id]):
+        name = {
+            "fence": keys.shard_fence(shard),
+            "claim": keys.shard_claim(shard),
+            "slots": keys.account_slots(account.id),
+        }[part]
+        await plant.redis.delete(name)
+        await plant.redis.lpush(name, "foreign")
+    await make_due(plant, await add_cards(plant.pool, other, 4))
+    await make_due(plant, await add_cards(plant.pool, account, 4, first=50))
+    await scheduler.start()
+    await wait_for_pending(plant.redis, 4)
+
+
 async def test_a_new_account_is_sealed_before_its_first_claim(
     plant: Plant, scheduler: PollingScheduler
 ) -> None:

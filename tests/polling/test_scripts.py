@@ -219,9 +219,20 @@ class TestSeal:
         assert await redis.get(keys.shard_fence(SHARD)) == b"6"
 
     async def test_never_lowers_it(self, redis: Redis, scripts: ShardScripts) -> None:
-        with pytest.raises(FencedError) as refused:
-            await scripts.seal([SHARD], epoch=EPOCH - 1)
-        assert refused.value.fence == EPOCH
+        (refused,) = await scripts.seal([SHARD], epoch=EPOCH - 1)
+        assert isinstance(refused, FencedError)
+        assert refused.fence == EPOCH
+        assert await redis.get(keys.shard_fence(SHARD)) == b"5"
+
+    @pytest.mark.parametrize("fence", ["", "abc", "1e300", "-3", "9" * 30])
+    async def test_what_is_no_epoch_obeys_nobody(
+        self, redis: Redis, scripts: ShardScripts, fence: str
+    ) -> None:
+        await redis.set(keys.shard_fence(SHARD), fence)
+        (refused,) = await scripts.claim({SHARD: 1}, epoch=EPOCH, visibility_ms=1000)
+        assert isinstance(refused, FencedError)
+        assert refused.fence is None
+        assert await scripts.seal([SHARD], epoch=EPOCH) == [None]
         assert await redis.get(keys.shard_fence(SHARD)) == b"5"
 
 

@@ -64,6 +64,7 @@ class ClaimRound:
         if not room or not accounts:
             return self.settings.idle_tick.total_seconds() / 4
         in_flight = await self.concurrency.in_flight([account.id for account in accounts])
+        accounts = [account for account in accounts if account.id in in_flight]
         limits = self._plan(accounts, in_flight, room, now_ms)
         refused = await self._claim(limits, now_ms)
         await self.dispatcher.flush(now_ms)

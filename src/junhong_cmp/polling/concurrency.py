@@ -9,12 +9,13 @@ from enum import Enum
 from typing import Final
 
 from junhong_cmp.asynq.connection import RedisClient
-from junhong_cmp.asynq.outages import FAULTS
+from junhong_cmp.asynq.outages import FAULTS, is_outage
 from junhong_cmp.asynq.scripting import LuaScript
 from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.db.batching import MicroBatcher
 from junhong_cmp.polling import keys
 from junhong_cmp.polling.due import milliseconds
+from junhong_cmp.polling.rare_log import RareLog
 from junhong_cmp.polling.tasks import TaskType
 
 _PACKAGE: Final = __package__ or ""
@@ -62,6 +63,7 @@ class AccountConcurrency:
         self._redis = redis
         self._lease_ms = milliseconds(slot_lease)
         self._wait_ms = milliseconds(rate_wait)
+        self._rare = RareLog()
         self._admit = LuaScript.load(_PACKAGE, "admit")
         self._release = LuaScript.load(_PACKAGE, "release")
         self._in_flight = LuaScript.load(_PACKAGE, "in_flight")
@@ -84,16 +86,25 @@ class AccountConcurrency:
         await self._releases.submit(slot)
 
     async def in_flight(self, account_ids: Sequence[int]) -> dict[int, int]:
-        """Return how many polls of each account are in flight, in all processes together."""
+        """Return how many polls of each account are in flight, in all processes together.
+
+        An account with a foreign value under its key is missing from the answer: nothing of it is
+        admitted either, and the others go on.
+        """
         calls = [((keys.account_slots(account_id),), ()) for account_id in account_ids]
         if not calls:
             return {}
         counts: dict[int, int] = {}
         replies = await self._in_flight.run_many(self._redis, calls)
         for account_id, reply in zip(account_ids, replies, strict=True):
-            if isinstance(reply, Exception):
+            if not isinstance(reply, Exception):
+                counts[account_id] = int(reply)
+            elif is_outage(reply):
                 raise reply
-            counts[account_id] = int(reply)
+            else:
+                self._rare.warning(
+                    "账号的在途名额无法读取，暂不认领", account_id=account_id, error=str(reply)
+                )
         return counts
 
     async def _flush_admissions(self, requests: Sequence[_Request]) -> Sequence[Slot | Refusal | Exception]:

@@ -6,17 +6,24 @@ from datetime import timedelta
 from typing import Any, Final
 
 import structlog
+from redis.exceptions import ResponseError
 
 from junhong_cmp.asynq.connection import RedisClient
+from junhong_cmp.asynq.outages import is_outage
 from junhong_cmp.asynq.scripting import LuaScript
 from junhong_cmp.polling import keys
 from junhong_cmp.polling.due import milliseconds
+from junhong_cmp.polling.errors import FencedError
+from junhong_cmp.polling.rare_log import RareLog
 from junhong_cmp.polling.shard_batches import ShardBatches
 from junhong_cmp.polling.shard_scripts import ClaimBatch, ShardCounts, ShardScripts, Started
 from junhong_cmp.polling.shards import ShardId, shard_of
 from junhong_cmp.polling.tasks import POLLING_TASK_TYPES, TaskType
 
 log = structlog.stdlib.get_logger(__name__)
+
+NEVER_MS: Final = 2**53
+"""A score no due time or claim reaches; beyond it a sorted set cannot count single milliseconds."""
 
 _CHUNK: Final = 1000
 _SHOWN_MEMBERS: Final = 3
@@ -34,6 +41,8 @@ class PollingQueueManager:
     gather while an earlier batch runs and go to Redis together, one script a shard, all shards in
     one round trip. Redis faults are raised to each caller of the batch. After a lost reply every
     call may be repeated: a repeated ``start`` or ``write_back`` finds its claim superseded.
+    A shard with a foreign value under one of its keys is reported and passed over: where many
+    shards are changed or looked through, it never keeps the others from their turn.
     """
 
     def __init__(
@@ -47,6 +56,7 @@ class PollingQueueManager:
         self._shards_per_account = shards_per_account
         self._scripts = ShardScripts(redis)
         self._batches = ShardBatches(self._scripts, timeout_ms=milliseconds(turn_timeout))
+        self._rare = RareLog()
         self._now = LuaScript.load(__package__ or "", "now")
 
     async def close(self) -> None:
@@ -145,10 +155,16 @@ class PollingQueueManager:
 
     async def scan(self, shard: ShardId, cursor: int, count: int) -> tuple[int, list[tuple[int, int]]]:
         """Return the next cursor (0 at the end) and some (card id, score) pairs of a shard."""
-        cursor, pairs = await self._redis.execute_command(
-            "ZSCAN", keys.shard_due(shard), cursor, "COUNT", count
-        )
-        return int(cursor), [(int(card), int(score)) for card, score in pairs if card.isdigit()]
+        try:
+            cursor, pairs = await self._redis.execute_command(
+                "ZSCAN", keys.shard_due(shard), cursor, "COUNT", count
+            )
+        except ResponseError as error:
+            self._pass_over(shard, error)
+            return 0, []
+        return int(cursor), [
+            (int(card), int(min(score, NEVER_MS))) for card, score in pairs if card.isdigit()
+        ]
 
     async def mark_generation(self, now_ms: int) -> None:
         """Note that a full initialisation is complete."""
@@ -166,7 +182,13 @@ class PollingQueueManager:
 
         """
         for start in range(0, len(shards), _CHUNK):
-            await self._scripts.seal(shards[start : start + _CHUNK], epoch=epoch)
+            chunk = shards[start : start + _CHUNK]
+            refusals = await self._scripts.seal(chunk, epoch=epoch)
+            for shard, refused in zip(chunk, refusals, strict=True):
+                if isinstance(refused, FencedError):
+                    raise refused
+                if refused is not None:
+                    self._pass_over(shard, refused)
 
     async def counts(
         self,
@@ -179,8 +201,12 @@ class PollingQueueManager:
         shards, total = self.shards(account_ids, task_types), ShardCounts()
         for start in range(0, len(shards), _CHUNK):
             chunk = shards[start : start + _CHUNK]
-            for counts in await self._scripts.count(chunk, overdue_ms=milliseconds(overdue_after)):
-                total += counts
+            replies = await self._scripts.count(chunk, overdue_ms=milliseconds(overdue_after))
+            for shard, counts in zip(chunk, replies, strict=True):
+                if isinstance(counts, Exception):
+                    self._pass_over(shard, counts)
+                else:
+                    total += counts
         return total
 
     async def _change(
@@ -192,11 +218,18 @@ class PollingQueueManager:
                 grouped[self.shard(task_type, account_id, pair[0])].append(pair)
         changed = 0
         for chunk in _chunks(grouped):
-            for flags in await run(chunk):
+            for shard, flags in zip(chunk, await run(chunk), strict=True):
                 if isinstance(flags, Exception):
-                    raise flags
-                changed += sum(flags)
+                    self._pass_over(shard, flags)
+                else:
+                    changed += sum(flags)
         return changed
+
+    def _pass_over(self, shard: ShardId, error: Exception) -> None:
+        """Report an error of this shard alone; one of Redis as a whole is raised."""
+        if is_outage(error):
+            raise error
+        self._rare.warning("分片的键中有异常数据，已跳过", shard=keys.shard_tag(shard), error=str(error))
 
 
 def _chunks(

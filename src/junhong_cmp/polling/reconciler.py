@@ -9,7 +9,7 @@ import structlog
 from junhong_cmp.cards.store import load_cards, stream_enabled_cards
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.polling.config_manager import PollingConfigManager
-from junhong_cmp.polling.queue_manager import PollingQueueManager
+from junhong_cmp.polling.queue_manager import NEVER_MS, PollingQueueManager
 from junhong_cmp.polling.seeding import SeedReport, ShardSeeder
 from junhong_cmp.polling.settings import PollingSettings
 from junhong_cmp.polling.shards import ShardId
@@ -83,7 +83,9 @@ class PollingReconciler:
         stale: defaultdict[ShardId, list[tuple[int, int | str]]] = defaultdict(list)
         for shard, card_id, score in found:
             card = cards.get(card_id)
-            if (
+            if score >= NEVER_MS:  # it would wait for ever; the next comparison adds it with a due time
+                stale[shard].append((card_id, ""))
+            elif (
                 card is None
                 or self._config.rule_for(card, shard.task_type) is None
                 or self._queue.shard(shard.task_type, card.account_id, card_id) != shard

@@ -120,29 +120,20 @@ class ShardScripts:
         """Bring (card, due) pairs forward, due "" for now; False stands for one left alone."""
         return await self._flags(self._hasten, shards, with_claim_key=True)
 
-    async def seal(self, shards: Sequence[ShardId], *, epoch: int) -> None:
-        """Raise the fences to ``epoch``.
-
-        Raises:
-            FencedError: a shard obeys a higher epoch already.
-
-        """
+    async def seal(self, shards: Sequence[ShardId], *, epoch: int) -> list[Exception | None]:
+        """Raise the fences to ``epoch``; FencedError stands for a shard that obeys a higher one."""
         calls = [((keys.shard_fence(shard),), (epoch,)) for shard in shards]
-        for reply in await self._seal.run_many(self._redis, calls):
-            if isinstance(reply, Exception):
-                raise reply
-            if int(reply) != epoch:
-                raise FencedError(epoch=epoch, fence=int(reply))
+        replies = await self._seal.run_many(self._redis, calls)
+        return [_read_seal(reply, epoch) for reply in replies]
 
-    async def count(self, shards: Sequence[ShardId], *, overdue_ms: int) -> list[ShardCounts]:
+    async def count(self, shards: Sequence[ShardId], *, overdue_ms: int) -> list[ShardCounts | Exception]:
         """Count the cards of each shard."""
         calls = [((keys.shard_due(shard),), (overdue_ms,)) for shard in shards]
-        counts = []
-        for reply in await self._count.run_many(self._redis, calls):
-            if isinstance(reply, Exception):
-                raise reply
-            counts.append(ShardCounts(*(int(figure) for figure in reply)))
-        return counts
+        replies = await self._count.run_many(self._redis, calls)
+        return [
+            reply if isinstance(reply, Exception) else ShardCounts(*(int(figure) for figure in reply))
+            for reply in replies
+        ]
 
     async def _flags(
         self, script: LuaScript, shards: Mapping[ShardId, Sequence[tuple[Any, ...]]], *, with_claim_key: bool
@@ -156,6 +147,12 @@ class ShardScripts:
         return [
             reply if isinstance(reply, Exception) else [bool(flag) for flag in reply] for reply in replies
         ]
+
+
+def _read_seal(reply: Any, epoch: int) -> Exception | None:
+    if isinstance(reply, Exception):
+        return reply
+    return None if int(reply) == epoch else FencedError(epoch=epoch, fence=int(reply))
 
 
 def _read_claims(reply: Any, epoch: int) -> ClaimBatch | Exception:

@@ -5,7 +5,7 @@
 -- KEYS[3] claim  the highest claim the shard has given
 -- ARGV[1] epoch of the caller   ARGV[2] limit   ARGV[3] visibility, ms
 --
--- Returns {"FENCED", fence or ""} when the epoch is not the shard's, else
+-- Returns {"FENCED", fence or ""} when the epoch is not the shard's ("": none, or it is no epoch), else
 -- {"OK", now, next due or "", claim, {card, due, card, due, ...}, {foreign member, ...}}.
 -- One claim serves the whole batch: it exceeds every claim the shard ever gave, so it is new to
 -- each card. Members that are no card ids are taken out and reported.
@@ -14,7 +14,8 @@
 -- due by two callers would be claimed twice.
 local fence = redis.call('GET', KEYS[2])
 if fence ~= ARGV[1] then
-  return {'FENCED', fence or ''}
+  local is_epoch = fence and string.find(fence, '^%d+$') and tonumber(fence) < 2 ^ 53
+  return {'FENCED', is_epoch and fence or ''}
 end
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)

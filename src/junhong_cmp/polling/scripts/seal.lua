@@ -5,9 +5,12 @@
 --
 -- Returns the fence that holds now as a string: the caller's epoch, or a higher one that refuses it.
 --
+-- A fence that is no epoch obeys nobody and is replaced.
+--
 -- Atomic because of two leaders sealing at once the higher epoch must win, in any order.
 local fence = redis.call('GET', KEYS[1])
-if fence and tonumber(fence) > tonumber(ARGV[1]) then
+local is_epoch = fence and string.find(fence, '^%d+$') and tonumber(fence) < 2 ^ 53
+if is_epoch and tonumber(fence) > tonumber(ARGV[1]) then
   return fence
 end
 redis.call('SET', KEYS[1], ARGV[1])
