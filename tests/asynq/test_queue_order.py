@@ -47,3 +47,21 @@ def test_one_slot_goes_to_a_queue_as_often_as_its_weight_says() -> None:
 def test_a_strict_order_asks_the_highest_ready_queue() -> None:
     order = QueueOrder(WEIGHTS, strict=True)
     assert order.shares(["low", "middle"], 7) == [("middle", 7)]
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 50), min_size=1),
+    st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 20)),
+    st.integers(0, 500),
+    st.booleans(),
+)
+def test_no_queue_is_asked_for_more_than_it_has_room_for(
+    priorities: dict[str, int],
+    rooms: dict[str, int],
+    free: int,
+    strict: bool,  # noqa: FBT001 - hypothesis fills it
+) -> None:
+    plan = QueueOrder(priorities, strict=strict).shares(list(priorities), free, rooms)
+    assert all(0 < count <= rooms[name] for name, count in plan)
+    assert sum(count for _, count in plan) <= free
+    assert bool(plan) == bool(free and rooms.keys() & priorities.keys())

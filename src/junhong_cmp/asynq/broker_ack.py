@@ -16,6 +16,7 @@ _ACK: Final = LuaScript.load("junhong_cmp.asynq", "_lock", "_trim", "_counters",
 _CHUNK: Final = 500
 _MAX_INT32: Final = 2**31 - 1
 _MAX_ERROR_BYTES: Final = 8 * 1024
+_KEEP_MESSAGE: Final = frozenset({AckKind.DONE, AckKind.REQUEUE, AckKind.POSTPONE})
 _OUTCOMES: Final = {1: AckOutcome.OK, 0: AckOutcome.SUPERSEDED, -1: AckOutcome.MISSING}
 
 
@@ -102,7 +103,7 @@ def _score(ack: Ack, now: float) -> int:
 
 def _rewritten(ack: Ack, now: float) -> bytes:
     """Return the message to store, ``b""`` to leave it: only some transitions rewrite it (rdb.go)."""
-    if ack.kind in {AckKind.DONE, AckKind.REQUEUE}:
+    if ack.kind in _KEEP_MESSAGE:
         return b""
     message = TaskMessage()
     message.CopyFrom(ack.task.message)

@@ -43,6 +43,9 @@ class AckKind(StrEnum):
     RETRY = "retry"
     ARCHIVE = "archive"
     REQUEUE = "requeue"
+    """Back to the head of its queue: it has waited its turn."""
+    POSTPONE = "postpone"
+    """Back to the tail of its queue: what waits behind it may go first."""
 
 
 @dataclass(slots=True)

@@ -143,7 +143,7 @@ class Engine:
         await self._acker.flush(_FLUSH_WAIT_S)
         await self._acker.stop()
         await self._heart.stop(_HEART_WAIT_S)
-        self._processor.deadlines.close()
+        self._processor.close()
         self._watchdog.stop()
         requeued = self._processor.requeued
         report = StopReport(running - requeued - abandoned, requeued, abandoned)

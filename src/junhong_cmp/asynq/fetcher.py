@@ -39,6 +39,7 @@ class Fetcher:
         self._acker = acker
         self._wakeups = wakeups
         self._order = QueueOrder(config.queues, strict=config.strict_priority)
+        self._admission = processor.admission
         self._signal = signal
         self._backoff = Backoff(config.intervals.backoff_cap)
         self._outage = OutageLog("取任务")
@@ -61,7 +62,9 @@ class Fetcher:
         free = 0 if self._acker.congested else self._processor.free_slots
         if free <= 0:
             return False
-        plan = self._order.shares(self._wakeups.ready(), free)
+        ready = self._wakeups.ready()
+        rooms = self._admission.rooms(ready) if self._admission is not None else None
+        plan = self._order.shares(ready, free, rooms)
         self._wakeups.watch_sleeping()
         for queue, count in plan:
             try:
@@ -77,16 +80,23 @@ class Fetcher:
     async def _take(self, queue: str, count: int) -> None:
         asked_at = time.monotonic()
         result = await self._dequeue(queue, count)
+        refused = 0
         for leased in result.tasks:
             if self._stopping.is_set():
                 self._acker.submit(Ack(kind=AckKind.REQUEUE, task=leased))
-            else:
+            elif self._admission is None or self._admission.admits(leased.message.type):
                 self._processor.begin(leased, asked_at)
+            else:
+                refused += 1
+                self._acker.submit(Ack(kind=AckKind.POSTPONE, task=leased))
         for task_id, reason in result.quarantined:
             log.warning("任务无法解码，已隔离", queue=queue, task_id=task_id, reason=reason)
+        saw_all = len(result.tasks) + len(result.quarantined) + len(result.ghosts) < count
+        if self._admission is not None:
+            self._admission.looked(queue, refused=refused, saw_all=saw_all)
         if result.paused:
             self._wakeups.found_paused(queue)
-        elif len(result.tasks) + len(result.quarantined) + len(result.ghosts) < count:
+        elif saw_all:
             self._wakeups.found_empty(queue)
 
     async def _pause(self, seconds: float) -> None:

@@ -8,6 +8,7 @@ from functools import partial
 import structlog
 
 from junhong_cmp.asynq.acker import Acker
+from junhong_cmp.asynq.admission import Admission
 from junhong_cmp.asynq.broker import Broker
 from junhong_cmp.asynq.broker_types import AckKind, LeasedTask
 from junhong_cmp.asynq.cancel_requests import CancelRequest
@@ -44,6 +45,7 @@ class Processor:
         self._acker = acker
         self._table = table
         self._config = config
+        self.admission = Admission.of(config, on_room=on_slot_free)
         self._on_slot_free = on_slot_free
         self._judge = Judge(config)
         self._lease_s = config.intervals.lease.total_seconds()
@@ -78,6 +80,8 @@ class Processor:
             lease_good_until=asked_at + self._lease_s,
         )
         self._table.running.add(item)
+        if self.admission is not None:
+            self.admission.entered(leased.queue, item.task.type)
         if self._left is not None:
             self._left -= 1
         if deadline_s <= now_s:
@@ -106,6 +110,12 @@ class Processor:
         for item in list(self._table.running):
             self.deadlines.cancel(item, cause)
 
+    def close(self) -> None:
+        """Let no timer outlive the server."""
+        self.deadlines.close()
+        if self.admission is not None:
+            self.admission.close()
+
     async def wait_idle(self, patience_s: float) -> bool:
         """Wait until no handler runs; False if ``patience_s`` was not enough."""
         runners = [item.runner for item in self._table.running if item.runner is not None]
@@ -133,6 +143,8 @@ class Processor:
 
     def _end(self, item: InFlight, error: BaseException | None) -> None:
         self._table.running.discard(item)
+        if self.admission is not None:
+            self.admission.left(item.leased.queue, item.task.type)
         try:
             ack = self._judge.judge(item, error)
         except Exception:  # a faulty is_failure callback: the lease lapses, the task comes again

@@ -17,12 +17,21 @@ class QueueOrder:
         self._priorities = dict(sorted(priorities.items(), key=lambda entry: -entry[1]))
         self._strict = strict
 
-    def shares(self, ready: Collection[str], free: int) -> list[tuple[str, int]]:
+    def shares(
+        self, ready: Collection[str], free: int, rooms: Mapping[str, int] | None = None
+    ) -> list[tuple[str, int]]:
         """Return ``(queue, count)`` pairs in the order to ask; counts are positive and sum to ``free``.
 
         A strict order names only the first queue: the next is asked once that one
-        is known to be empty.
+        is known to be empty. ``rooms`` limits the queues that have any to so many
+        tasks, and leaves out all others; slots left over are for the next round.
         """
+        if rooms is None:
+            return self._split(ready, free)
+        plan = self._split([name for name in ready if name in rooms], free)
+        return [(name, min(count, rooms[name])) for name, count in plan]
+
+    def _split(self, ready: Collection[str], free: int) -> list[tuple[str, int]]:
         names = [name for name in self._priorities if name in ready]
         if not names or free <= 0:
             return []

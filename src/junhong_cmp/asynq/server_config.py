@@ -72,6 +72,10 @@ class ServerConfig:
     concurrency: int = field(default_factory=lambda: os.cpu_count() or 1)
     queues: Mapping[str, int] = field(default_factory=lambda: {"default": 1})
     strict_priority: bool = False
+    queue_limits: Mapping[str, int] = field(default_factory=dict)
+    """Most handlers of a queue that run at once in this process."""
+    type_limits: Mapping[str, int] = field(default_factory=dict)
+    """Most handlers of a task type, or of all types with a prefix, that run at once in this process."""
     shutdown_timeout: timedelta = timedelta(seconds=8)
     cancel_grace: timedelta = timedelta(seconds=5)
     """How long a cancelled handler may take to end before it is reported as abandoned."""
@@ -103,5 +107,13 @@ class ServerConfig:
             raise ServerConfigError(f"max_tasks 必须不小于 1，实际为 {self.max_tasks}")
         if self.shutdown_timeout < timedelta(0):
             raise ServerConfigError("shutdown_timeout 不能为负")
+        self._check_limits()
         if self.intervals.heartbeat * 2 > self.intervals.lease:
             raise ServerConfigError("heartbeat 间隔必须不大于 lease 的一半，否则一次失败的续租就会丢失任务")
+
+    def _check_limits(self) -> None:
+        for name, limit in {**self.type_limits, **self.queue_limits}.items():
+            if not name.strip() or limit < 1:
+                raise ServerConfigError(f"并发上限必须为正整数且名称不能为空，实际为 {name!r}={limit}")
+        if unknown := set(self.queue_limits) - set(self.queues):
+            raise ServerConfigError(f"queue_limits 含有未配置的队列：{'、'.join(sorted(unknown))}")

@@ -93,8 +93,8 @@ for i = 1, (#KEYS - 10) / 2 do
       processed, failed = processed + 1, failed + 1
       trim = true
     else
-      -- Requeue: to the head, as the task has waited its turn already.
-      redis.call('RPUSH', pending, id)
+      -- Requeue: to the head, as the task has waited its turn already. Postpone: to the tail.
+      redis.call(kind == 'requeue' and 'RPUSH' or 'LPUSH', pending, id)
       leave_active(id)
       store(key, 'pending', msg)
       redis.call('HSET', key, 'pending_since', now_ns)
