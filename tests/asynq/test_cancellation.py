@@ -1,5 +1,9 @@
 import asyncio
 
+import pytest
+from redis.asyncio import Connection
+from redis.exceptions import DataError
+
 from junhong_cmp.asynq.cancellation import CancellableConnection, CancellableSSLConnection
 from junhong_cmp.asynq.connection import RedisClient, open_redis
 
@@ -16,6 +20,7 @@ async def pipeline_for_ever(client: RedisClient) -> None:
         await pipe.execute(raise_on_error=False)
 
 
+@pytest.mark.single_node("its commands name no key")
 async def test_a_cancellation_ends_a_task_at_any_moment_of_a_command(redis_url: str) -> None:
     client = open_redis(redis_url)
     try:
@@ -53,3 +58,16 @@ async def test_every_kind_of_client_has_such_connections() -> None:
         name = client.connection_pool.connection_class.__name__  # type: ignore[attr-defined]
         assert name.startswith("Cancellable"), url
         await client.aclose()
+
+
+async def test_commands_are_packed_as_redis_packs_them() -> None:
+    plain, ours = Connection(), CancellableConnection()
+    for command in (
+        ("CLUSTER SLOTS",),
+        ("CLIENT SETNAME", "名"),
+        ("EVALSHA", "a" * 40, 1, "k", b"\x00\xff", 1.5, -3, ""),
+        ("SET", "k", memoryview(b"view")),
+    ):
+        assert b"".join(ours.pack_command(*command)) == b"".join(plain.pack_command(*command))
+    with pytest.raises(DataError):
+        ours.pack_command("SET", "k", None)

@@ -36,6 +36,8 @@ class CancellableWrites(AbstractConnection):
 
     def pack_command(self, *args: Any) -> list[bytes]:
         """Return the bytes of a command; redis-py's own packing takes longer than all the rest of a send."""
+        if " " in args[0]:  # redis-py itself writes some commands so: "CLUSTER SLOTS"
+            args = (*args[0].split(), *args[1:])
         try:
             return [hiredis.pack_command(args)]
         except TypeError:  # a type hiredis does not know; redis-py knows more, or explains better
