@@ -15,6 +15,8 @@ from junhong_cmp.asynq.connection import open_redis
 from junhong_cmp.asynq.script_client import ScriptClient
 from junhong_cmp.asynq.scripting import LuaScript
 
+pytestmark = pytest.mark.single_node("a cluster client has no line")
+
 ECHO = LuaScript("return ARGV[1]")
 COUNT = LuaScript("return redis.call('INCRBY', KEYS[1], ARGV[1])")
 BUSY = LuaScript("for _ = 1, tonumber(ARGV[1]) do redis.call('PING') end return ARGV[1]")
