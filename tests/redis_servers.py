@@ -49,6 +49,7 @@ class RedisFixture(Protocol):
     async def kill(self) -> None: ...
     async def restart(self) -> None: ...
     def empty(self) -> None: ...
+    async def command(self, *words: str | int) -> Any: ...
     def open(self) -> Any: ...
 
 
@@ -113,9 +114,20 @@ class SingleRedis(EmbeddedRedis):
         return Redis.from_url(self.url, decode_responses=False)
 
     async def command(self, *words: str | int) -> Any:
+        """Send a command that names no key, such as an administrator's."""
         client: Any = self.open()
         async with client:
             return await client.execute_command(*words)
+
+
+class _WholeCluster(RedisCluster):
+    """A client that lists the keys of all nodes, where redis-py's asks any one of them."""
+
+    async def keys(self, pattern: str = "*") -> list[bytes]:  # type: ignore[override] # awaited alike
+        found: dict[str, list[bytes]] = await self.execute_command(
+            "KEYS", pattern, target_nodes=RedisCluster.PRIMARIES
+        )
+        return [key for keys in found.values() for key in keys]
 
 
 class ThreeNodeCluster:
@@ -165,8 +177,12 @@ class ThreeNodeCluster:
         for node in self._nodes:
             node.empty()
 
+    async def command(self, *words: str | int) -> Any:
+        """Send a command to every node."""
+        return [await node.command(*words) for node in self._nodes]
+
     def open(self) -> Any:
-        return RedisCluster(startup_nodes=[ClusterNode("127.0.0.1", port) for port in self._ports])
+        return _WholeCluster(startup_nodes=[ClusterNode("127.0.0.1", port) for port in self._ports])
 
     async def _form(self) -> None:
         """Share out the slots and introduce the nodes to each other; done once, the nodes remember it."""

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 from structlog.testing import capture_logs
 from tests.asynq.serving import QUICK, Bench, open_bench
+from tests.redis_servers import RedisFixture
 from tests.waiting import wait_until
 
 from junhong_cmp.asynq.acker import Acker
@@ -15,7 +16,6 @@ from junhong_cmp.asynq.broker_types import Ack, AckKind, LeasedTask
 from junhong_cmp.asynq.in_flight import InFlightTable
 from junhong_cmp.asynq.keys import queue_keys
 from junhong_cmp.asynq.server_config import Intervals, ServerConfig
-from junhong_cmp.embedded.redis_server import EmbeddedRedis
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ async def test_a_spoiled_queue_heals_when_its_key_does(bench: Bench) -> None:
     await acker.stop()
 
 
-async def test_a_result_is_given_up_after_its_own_deadline(redis_server: EmbeddedRedis, bench: Bench) -> None:
+async def test_a_result_is_given_up_after_its_own_deadline(redis_server: RedisFixture, bench: Bench) -> None:
     (task,) = await take(bench, 1)
     acker = make_acker(bench, replace(QUICK, ack_deadline=timedelta(seconds=0.3)))
     acker.start()
@@ -109,7 +109,7 @@ async def test_a_result_is_given_up_after_its_own_deadline(redis_server: Embedde
 
 
 async def test_too_many_unwritten_results_are_said_and_relieved(
-    redis_server: EmbeddedRedis, bench: Bench
+    redis_server: RedisFixture, bench: Bench
 ) -> None:
     tasks = await take(bench, 2000)
     relieved = asyncio.Event()

@@ -76,6 +76,7 @@ def test_options_print_without_password() -> None:
     assert repr(RedisOptions.parse("redis://u:canary@h/1")) == "RedisOptions(single h:6379 db=1)"
 
 
+@pytest.mark.single_node("a cluster has connections to each node")
 async def test_a_client_talks_bytes(redis_url: str) -> None:
     client = open_redis(redis_url, client_name="tester")
     assert await client.execute_command("SET", "k", "v")
@@ -84,6 +85,7 @@ async def test_a_client_talks_bytes(redis_url: str) -> None:
     await client.aclose()
 
 
+@pytest.mark.single_node("a cluster has connections to each node")
 async def test_a_client_never_repeats_a_command(redis_url: str, redis: Redis) -> None:
     client: Any = open_redis(redis_url)
     assert client.get_retry().get_retries() == 0
@@ -93,6 +95,7 @@ async def test_a_client_never_repeats_a_command(redis_url: str, redis: Redis) ->
     await client.aclose()
 
 
+@pytest.mark.single_node("a cluster has connections to each node")
 async def test_a_blocking_client_waits_longer_than_any_timeout(redis_url: str) -> None:
     client: Any = open_blocking_redis(redis_url)
     assert client.connection_pool.connection_kwargs["socket_timeout"] is None
@@ -101,10 +104,16 @@ async def test_a_blocking_client_waits_longer_than_any_timeout(redis_url: str) -
 
 
 async def test_a_burst_waits_for_the_pool(redis_url: str) -> None:
-
     client = open_redis(redis_url, pool_size=2)
-    replies = await asyncio.gather(*(client.execute_command("PING") for _ in range(50)))
+    replies = await asyncio.gather(*(client.execute_command("GET", "k") for _ in range(50)))
     assert len(replies) == 50
+
+    async def ask() -> int:
+        pipe = client.pipeline(transaction=False)
+        pipe.execute_command("GET", "k")
+        return len(await pipe.execute())
+
+    assert sum(await asyncio.gather(*(ask() for _ in range(50)))) == 50
     await client.aclose()
 
 

@@ -10,6 +10,7 @@ from datetime import timedelta
 import pytest
 from structlog.testing import capture_logs
 from tests.asynq.serving import Bench, Gate, Recorder, open_bench
+from tests.redis_servers import RedisFixture
 from tests.waiting import wait_until
 
 from junhong_cmp.asynq.client import Client
@@ -19,7 +20,6 @@ from junhong_cmp.asynq.keys import ALL_SERVERS, ALL_WORKERS
 from junhong_cmp.asynq.processing_task import ProcessingTask
 from junhong_cmp.asynq.server import StopReport
 from junhong_cmp.asynq.task import Task
-from junhong_cmp.embedded.redis_server import EmbeddedRedis
 
 
 @pytest.fixture
@@ -151,27 +151,27 @@ async def test_starting_and_stopping_in_every_phase_leaves_nothing(bench: Bench,
         assert await bench.redis.execute_command("ZCARD", name) <= 1
 
 
-async def test_stop_is_bounded_while_redis_is_frozen(redis_server: EmbeddedRedis, bench: Bench) -> None:
+async def test_stop_is_bounded_while_redis_is_frozen(redis_server: RedisFixture, bench: Bench) -> None:
     gate = Gate()
     server = await bench.serve(gate)
     await bench.enqueue("a")
     await wait_until(lambda: gate.entered, description="it runs")
-    assert redis_server.process is not None
-    pid = redis_server.process.pid
-    assert pid is not None
-    os.kill(pid, signal.SIGSTOP)
+    pids = [process.pid for process in redis_server.processes if process.pid is not None]
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
     try:
         began = time.monotonic()
         with capture_logs() as logs:
             report = await server.stop()
         assert time.monotonic() - began < 0.2 + 2
     finally:
-        os.kill(pid, signal.SIGCONT)
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
     assert report.requeued == 1
     assert "停止时仍有任务结果未能写回，租约到期后将重新投递" in [entry["event"] for entry in logs]
 
 
-async def test_stop_is_bounded_while_redis_is_gone(redis_server: EmbeddedRedis, bench: Bench) -> None:
+async def test_stop_is_bounded_while_redis_is_gone(redis_server: RedisFixture, bench: Bench) -> None:
     server = await bench.serve(Gate())
     await redis_server.kill()
     began = time.monotonic()
@@ -179,7 +179,7 @@ async def test_stop_is_bounded_while_redis_is_gone(redis_server: EmbeddedRedis, 
     assert time.monotonic() - began < 0.2 + 2
 
 
-async def test_a_redis_restarted_under_load_loses_no_task(redis_server: EmbeddedRedis, bench: Bench) -> None:
+async def test_a_redis_restarted_under_load_loses_no_task(redis_server: RedisFixture, bench: Bench) -> None:
     async def handler(task: ProcessingTask) -> None:
         await asyncio.sleep(0.02)
         done.add(task.id)
@@ -202,7 +202,7 @@ async def test_a_redis_restarted_under_load_loses_no_task(redis_server: Embedded
     assert [await bench.size(state) for state in ("pending", "retry", "archived")] == [0, 0, 0]
 
 
-async def test_a_server_may_start_before_its_redis(redis_server: EmbeddedRedis, bench: Bench) -> None:
+async def test_a_server_may_start_before_its_redis(redis_server: RedisFixture, bench: Bench) -> None:
     await redis_server.kill()
     recorder = Recorder()
     await bench.serve(recorder)
@@ -213,7 +213,7 @@ async def test_a_server_may_start_before_its_redis(redis_server: EmbeddedRedis, 
 
 
 async def test_results_wait_for_redis_and_are_written_once_it_is_back(
-    redis_server: EmbeddedRedis, bench: Bench
+    redis_server: RedisFixture, bench: Bench
 ) -> None:
     gate = Gate()
     await bench.serve(gate)
@@ -228,33 +228,42 @@ async def test_results_wait_for_redis_and_are_written_once_it_is_back(
     assert len(gate.entered) == 1
 
 
-async def test_killed_connections_are_opened_again(bench: Bench) -> None:
+async def test_killed_connections_are_opened_again(redis_server: RedisFixture, bench: Bench) -> None:
     recorder = Recorder()
     await bench.serve(recorder)
     admin = open_redis(bench.url)
     for number in range(1, 4):
-        await admin.execute_command("CLIENT", "KILL", "SKIPME", "yes", "TYPE", "normal")
-        await admin.execute_command("CLIENT", "KILL", "TYPE", "pubsub")
+        await redis_server.command("CLIENT", "KILL", "SKIPME", "yes", "TYPE", "normal")
+        await redis_server.command("CLIENT", "KILL", "TYPE", "pubsub")
         await Client(admin).enqueue(Task("a"))
         await wait_until(lambda number=number: len(recorder.seen) == number, description=f"round {number}")
     await admin.aclose()
 
 
-@pytest.mark.parametrize("fault", [("CONFIG", "SET", "maxmemory", "1"), ("REPLICAOF", "127.0.0.1", "1")])
+@pytest.mark.parametrize(
+    ("fault", "cure"),
+    [
+        (("CONFIG", "SET", "maxmemory", "1"), ("CONFIG", "SET", "maxmemory", "0")),
+        pytest.param(
+            ("REPLICAOF", "127.0.0.1", "1"),
+            ("REPLICAOF", "NO", "ONE"),
+            marks=pytest.mark.single_node("a node of a cluster takes no REPLICAOF"),
+        ),
+    ],
+)
 async def test_a_redis_that_refuses_writes_for_a_while_loses_nothing(
-    bench: Bench, fault: tuple[str, ...]
+    redis_server: RedisFixture, bench: Bench, fault: tuple[str, ...], cure: tuple[str, ...]
 ) -> None:
     gate = Gate()
     await bench.serve(gate)
     await bench.enqueue_many(6)
     await wait_until(lambda: len(gate.entered) == 4, description="slots are full")
-    await bench.redis.execute_command(*fault)
+    await redis_server.command(*fault)
     try:
         gate.opened.set()
         await asyncio.sleep(0.3)
     finally:
-        await bench.redis.execute_command("CONFIG", "SET", "maxmemory", "0")
-        await bench.redis.execute_command("REPLICAOF", "NO", "ONE")
+        await redis_server.command(*cure)
     await wait_until(lambda: len(set(gate.entered)) == 6, description="the rest is taken")
     await bench.wait_size("active", 0)
     assert await bench.size("archived") == 0

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 from tests.asynq.serving import Bench, Gate, Recorder, open_bench
+from tests.redis_servers import RedisFixture
 from tests.waiting import wait_until
 
 from junhong_cmp.asynq.keys import queue_keys
 from junhong_cmp.asynq.processing_task import ProcessingTask
-from junhong_cmp.embedded.redis_server import EmbeddedRedis
 
 CRASHER = """
 import asyncio, sys
@@ -89,7 +89,7 @@ async def test_a_lost_lease_cancels_the_handler_and_drops_its_result(bench: Benc
 
 @pytest.mark.parametrize("threaded", [True, False])
 async def test_a_lease_that_cannot_be_renewed_for_too_long_is_given_up(
-    redis_server: EmbeddedRedis, bench: Bench, *, threaded: bool
+    redis_server: RedisFixture, bench: Bench, *, threaded: bool
 ) -> None:
     gate = Gate()
     await bench.serve(gate, threaded=threaded)

@@ -2,6 +2,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from tests.asynq.serving import Bench, Gate, open_bench
+from tests.redis_servers import RedisFixture
 from tests.waiting import wait_until
 
 
@@ -11,7 +12,9 @@ async def bench(redis_url: str) -> AsyncIterator[Bench]:
         yield opened
 
 
-async def test_cancels_are_heard_again_after_the_subscription_was_killed(bench: Bench) -> None:
+async def test_cancels_are_heard_again_after_the_subscription_was_killed(
+    redis_server: RedisFixture, bench: Bench
+) -> None:
     gate = Gate()
     await bench.serve(gate)
     await bench.enqueue("a", "b")
@@ -21,7 +24,7 @@ async def test_cancels_are_heard_again_after_the_subscription_was_killed(bench: 
         return await bench.broker.publish_cancel(task_id) > 0
 
     await wait_until(lambda: heard("nobody"), description="the server listens")
-    await bench.redis.execute_command("CLIENT", "KILL", "TYPE", "pubsub")
+    await redis_server.command("CLIENT", "KILL", "TYPE", "pubsub")
     await wait_until(lambda: heard(gate.entered[0]), description="it listens again")
     await wait_until(lambda: gate.cancelled, description="the task is cancelled")
     assert gate.cancelled == gate.entered[:1]
