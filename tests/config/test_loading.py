@@ -117,6 +117,14 @@ def test_checks_over_several_variables_are_all_told(tmp_path: Path) -> None:
     assert "JUNHONG_GATEWAY_KEY_ID 与 JUNHONG_GATEWAY_SECRET 须同时设置" in found
 
 
+def test_a_gateway_must_answer_within_a_turn(tmp_path: Path) -> None:
+    (problem,) = problems(
+        tmp_path, JUNHONG_GATEWAY_URL="https://gw.example", JUNHONG_POLLING_TURN_TIMEOUT="10s"
+    )
+    assert problem.startswith("JUNHONG_GATEWAY_TOTAL_TIMEOUT 须小于 JUNHONG_POLLING_TURN_TIMEOUT")
+    assert resolve(tmp_path, JUNHONG_POLLING_TURN_TIMEOUT="10s").settings.gateway.url is None
+
+
 def test_a_mistyped_name_is_told_with_what_it_leaves_missing(tmp_path: Path) -> None:
     environ = {"JUNHONG_REDIS_ULR": "redis://h", "JUNHONG_POSTGRES_DSN": NEEDED["JUNHONG_POSTGRES_DSN"]}
     with pytest.raises(ConfigError) as caught:

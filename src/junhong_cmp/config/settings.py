@@ -3,7 +3,7 @@
 from datetime import timedelta
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from junhong_cmp.config.connections import GatewaySettings, PostgresSettings, RedisSettings, StorageSettings
 from junhong_cmp.config.sections import (
@@ -43,3 +43,12 @@ class Settings(BaseModel):
         description="优雅关闭时等待在途任务的时限，到时未完成的任务退回队首",
     )
     data_dir: Path = Field(Path(".junhong"), description="junhong up 内置服务的数据目录")
+
+    @model_validator(mode="after")
+    def _check_together(self) -> "Settings":
+        if self.gateway.url is not None and self.gateway.total_timeout >= self.polling.turn_timeout:
+            raise ValueError(
+                "JUNHONG_GATEWAY_TOTAL_TIMEOUT 须小于 JUNHONG_POLLING_TURN_TIMEOUT，"
+                "否则网关尚未应答，轮询已被中止"
+            )
+        return self
