@@ -1,6 +1,6 @@
 """Which shards to claim from, how much from each, and when to look again: no I/O here."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from junhong_cmp.polling.shards import ShardId
 
@@ -38,7 +38,3 @@ class ShardPlanner:
     def next_look(self, shards: Iterable[ShardId], now_ms: int) -> int:
         """Return when the first of the shards is to be asked again."""
         return min((self._next_look.get(shard, 0) for shard in shards), default=now_ms + self._recheck_ms)
-
-    def keep_only(self, shards: Mapping[ShardId, object] | set[ShardId]) -> None:
-        """Forget shards that exist no more."""
-        self._next_look = {shard: at for shard, at in self._next_look.items() if shard in shards}
