@@ -73,17 +73,17 @@ async def test_a_task_goes_all_its_ways(cluster: Any) -> None:
         (Task("t", b"1"), EnqueueOptions(queue=queue, task_id=str(number), unique_for=unique))
         for queue, number in (("a", 1), ("b", 2), ("c", 3))
     ]
-    items += [(Task("t"), EnqueueOptions(queue="a", task_id=f"p{number}")) for number in range(4)]
+    items += [(Task("t"), EnqueueOptions(queue="a", task_id=f"p{number}")) for number in range(5)]
     items += [(Task("t"), EnqueueOptions(queue="a", group="g")), (items[0][0], EnqueueOptions(queue="a"))]
     results = await client.enqueue_many(items)
     assert {result.status for result in results} == {EnqueueStatus.ENQUEUED}
 
-    tasks = (await broker.dequeue("a", 5, owner="w")).tasks
+    tasks = (await broker.dequeue("a", len(AckKind), owner="w")).tasks
     assert await broker.extend_leases("a", tasks) == []
     assert await broker.write_result("a", tasks[0].message.id, b"x")
     assert (await broker.repair_orphans("a")).total == 0
     acks = [Ack(kind, task, at=1) for kind, task in zip(AckKind, tasks, strict=True)]
-    assert await broker.ack("a", acks) == [AckOutcome.OK] * 5
+    assert await broker.ack("a", acks) == [AckOutcome.OK] * len(AckKind)
     assert await broker.forward("a") == 1
     assert await broker.expired_leases("a", 1) == []
     assert await broker.delete_expired_completed("a") == 1
@@ -93,7 +93,7 @@ async def test_a_task_goes_all_its_ways(cluster: Any) -> None:
     info = ServerInfo(host="h", pid=1, server_id="s")
     await broker.write_server_state(info, [WorkerInfo(task_id="1")])
     inspector = Inspector(cluster)
-    assert {queue.queue: queue.pending for queue in await inspector.queues()} == {"a": 3, "b": 1, "c": 1}
+    assert {queue.queue: queue.pending for queue in await inspector.queues()} == {"a": 4, "b": 1, "c": 1}
     assert [len(server.workers) for server in await inspector.servers()] == [1]
     await broker.clear_server_state(info)
     assert (await inspector.history("a", days=1))[0].processed == 4
