@@ -315,7 +315,7 @@ async def test_workers_and_operators_never_share_a_task(redis: Redis) -> None:
         inspector.delete_all(QUEUE, TaskState.PENDING), wire.take(redis, 200)
     )
     assert report.done + len(taken) == 600
-    assert len([key for key in await wire.keys(redis) if ":t:" in key]) == len(taken)
+    assert len([key for key in await wire.keys(redis) if key.startswith(PREFIX + "t:")]) == len(taken)
 
 
 async def test_update_moves_the_lock_with_the_payload(redis: Redis, inspector: Inspector) -> None:

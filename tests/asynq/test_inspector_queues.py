@@ -111,7 +111,8 @@ async def test_delete_of_a_queue_with_any_name(redis: Redis, inspector: Inspecto
 
 @pytest.mark.parametrize("kind", ["pending", "scheduled", "group"])
 async def test_delete_refuses_a_queue_with_tasks(redis: Redis, inspector: Inspector, kind: str) -> None:
-    options: dict[str, Any] = {"scheduled": {"process_in": HOUR}, "group": {"group": "g"}}.get(kind, {})
+    kinds: dict[str, dict[str, Any]] = {"scheduled": {"process_in": HOUR}, "group": {"group": "g"}}
+    options = kinds.get(kind, {})
     await wire.put(redis, "a", options=options)
     before = await wire.keys(redis)
     with pytest.raises(QueueNotEmptyError, match="强制删除") as refused:

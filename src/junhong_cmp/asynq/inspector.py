@@ -11,6 +11,7 @@ from junhong_cmp.asynq.broker_ack import ArchiveLimits
 from junhong_cmp.asynq.client import DEFAULT_MAX_PAYLOAD_BYTES
 from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.asynq.errors import PayloadTooLargeError
+from junhong_cmp.asynq.inspector_check import CheckReport, QueueCheck
 from junhong_cmp.asynq.inspector_operations import Operation, TaskOperator
 from junhong_cmp.asynq.inspector_processes import ProcessReader, queue_slot
 from junhong_cmp.asynq.inspector_queues import QueueDesk
@@ -50,6 +51,8 @@ class Inspector:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._redis = redis
+        self._archive = archive
+        self._clock = clock
         self._max_payload_bytes = max_payload_bytes
         self._desk = QueueDesk(redis, clock)
         self._reader = TaskReader(redis, clock)
@@ -170,6 +173,15 @@ class Inspector:
     async def cancel_processing(self, task_id: str) -> int:
         """Ask whoever runs the task to cancel it; return how many servers heard."""
         return await broker_presence.publish_cancel(self._redis, task_id)
+
+    async def check(self, queue: str, *, repair: bool = False) -> CheckReport:
+        """Look for what does not fit together in a queue, and mend it with ``repair``; it may be in use.
+
+        Finds ids without task, tasks without a place, active tasks without a lease and leases without one,
+        locks whose holder is gone, and what broken aggregations left.
+        """
+        check = QueueCheck(self._redis, queue, repair=repair, archive=self._archive, clock=self._clock)
+        return await check.run()
 
     async def servers(self) -> list[ServerStatus]:
         """Return the living servers with the tasks they work on."""

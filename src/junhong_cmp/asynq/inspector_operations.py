@@ -20,7 +20,7 @@ from junhong_cmp.asynq.states import TaskState
 
 log = structlog.stdlib.get_logger(__name__)
 
-_SHARED: Final = ("_places", "_message", "_lock", "_trim", "_operations")
+_SHARED: Final = ("_places", "_message", "_lock", "_forget", "_trim", "_operations")
 _ONE: Final = LuaScript.load("junhong_cmp.asynq", *_SHARED, "operate_task")
 _ALL: Final = LuaScript.load("junhong_cmp.asynq", *_SHARED, "operate_all")
 _UPDATE: Final = LuaScript.load("junhong_cmp.asynq", "update_payload")

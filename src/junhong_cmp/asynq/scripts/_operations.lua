@@ -1,19 +1,9 @@
--- Shared: what an operator may do to a task. Needs _places, _message, _lock, _trim; prepended to
+-- Shared: what an operator may do to a task. Needs _places, _forget, _trim; prepended to
 -- operate_task.lua and operate_all.lua.
 -- ARGV[4] operation: run, archive, delete   ARGV[5] archived at or before this (unix s) is over age
 -- ARGV[6] most archived tasks; KEYS and returns are those of the script it is prepended to; atomic as a part
 -- of it.
 local OPERATION, ARCHIVED_UNTIL, ARCHIVE_SIZE = ARGV[4], ARGV[5], tonumber(ARGV[6])
-
--- Deletes a task and the lock it holds. Go names the lock of a group task in the message only.
-local function forget_task(id)
-  local key = task_key(id)
-  local fields = redis.pcall('HMGET', key, 'unique_key', 'group')
-  if not fields.err and not fields[1] and fields[2] then
-    release_lock(PREFIX, message_field(redis.call('HGET', key, 'msg') or '', 10), id)
-  end
-  delete_task(PREFIX, key, id)
-end
 
 -- Puts a task that has left its place where the operation wants it.
 local function operate(id)
