@@ -20,7 +20,8 @@ from junhong_cmp.asynq.task import EnqueueOptions, EnqueueResult, EnqueueStatus,
 
 DEFAULT_MAX_PAYLOAD_BYTES: Final = 256 * 1024
 _ENQUEUE: Final = LuaScript.load("junhong_cmp.asynq", "_enqueue", "enqueue")
-_CHUNK: Final = 500
+_CHUNK: Final = 200
+"""Small enough for the server to work on one script while the next is made."""
 _REGISTER_EVERY_S: Final = 60.0
 _STATUSES: Final[Mapping[int, EnqueueStatus]] = {
     1: EnqueueStatus.ENQUEUED,
@@ -91,7 +92,7 @@ class Client:
         )
 
     async def enqueue_many(self, items: Sequence[tuple[Task, EnqueueOptions]]) -> list[EnqueueResult]:
-        """Enqueue many tasks, 500 a script, in few round trips; results in the order of ``items``.
+        """Enqueue many tasks, some hundred a script, in few round trips; results in the order of ``items``.
 
         Every task is checked before any is sent. A conflict or duplicate is a result, not an error.
 
@@ -114,10 +115,10 @@ class Client:
         self, prepared: Sequence[PreparedTask], chunks: Sequence[list[int]]
     ) -> list[EnqueueResult]:
         now = self._clock()
-        calls = [
+        calls = (
             script_call(prepared[chunk[0]].message.queue, [prepared[index] for index in chunk], now)
             for chunk in chunks
-        ]
+        )
         results: dict[int, EnqueueResult] = {}
         errors: dict[int, Exception] = {}
         replies = await _ENQUEUE.run_many(self._redis, calls)
@@ -126,7 +127,7 @@ class Client:
                 errors.update(dict.fromkeys(chunk, reply))
                 continue
             for index, code in zip(chunk, reply, strict=True):
-                results[index] = _result(prepared[index], _STATUSES[code])
+                results[index] = _result(prepared[index], code)
         if errors:
             raise BulkEnqueueError([results.get(i, errors.get(i)) for i in range(len(prepared))])
         return [results[index] for index in range(len(prepared))]
@@ -147,10 +148,17 @@ class Client:
 def script_call(queue: str, tasks: Sequence[PreparedTask], now: float) -> tuple[list[str], list[ScriptArg]]:
     """Return KEYS and ARGV of ``enqueue.lua`` for tasks of one queue."""
     queue_names = queue_keys(queue)
-    keys, args = [queue_names.groups], list[ScriptArg]([int(now * 1e9)])
+    prefix = queue_names.task_prefix
+    keys: list[str] = [queue_names.groups, queue_names.pending]
+    args: list[ScriptArg] = [int(now * 1e9)]
     for task in tasks:
-        keys += task_keys(task)
-        args += task_args(task)
+        if task.plain:
+            task_id = task.message.id
+            keys.append(prefix + task_id)
+            args += (task_id, encode(task.message), "")
+        else:
+            keys += task_keys(task)
+            args += task_args(task)
     return keys, args
 
 
@@ -166,6 +174,7 @@ def task_args(task: PreparedTask) -> tuple[ScriptArg, ...]:
     return message.id, encode(message), task.state, task.score, task.unique_ttl_s, message.group_key
 
 
-def _result(task: PreparedTask, status: EnqueueStatus) -> EnqueueResult:
-    state = task.state if status is EnqueueStatus.ENQUEUED else None
-    return EnqueueResult(status=status, task_id=task.message.id, queue=task.message.queue, state=state)
+def _result(task: PreparedTask, code: int) -> EnqueueResult:
+    message = task.message
+    state = task.state if code == 1 else None
+    return EnqueueResult(_STATUSES[code], message.id, message.queue, state)

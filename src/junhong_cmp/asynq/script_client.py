@@ -1,6 +1,7 @@
 """A Redis client that is quick with scripts."""
 
 import asyncio
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from redis.asyncio import Redis
@@ -27,6 +28,22 @@ class ScriptClient(Redis):
         if line is None or line.closed:
             line = await self._open_line()
         return await line.send(args)
+
+    async def run_scripts(self, commands: Iterable[Sequence[Any]]) -> list[Any]:
+        """Send many commands at once and return each's reply, or the exception it failed with."""
+        line = self._line
+        if line is None or line.closed:
+            line = await self._open_line()
+        replies: list[asyncio.Future[Any]] = []
+        try:
+            for command in commands:
+                replies.append(line.send(command))
+                await asyncio.sleep(0)  # what was written leaves now, and is worked on while the next is made
+            return await asyncio.gather(*replies, return_exceptions=True)
+        except BaseException:
+            for reply in replies:
+                reply.cancel()
+            raise
 
     async def aclose(self, close_connection_pool: bool | None = None) -> None:  # noqa: FBT001 - redis-py's
         """Close all connections."""

@@ -1,16 +1,18 @@
 """Lua scripts: read from ``.lua`` files, called by digest, sent in full only to a server that lacks them."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 from typing import Any
 
 from redis.exceptions import NoScriptError
 
 from junhong_cmp.asynq.connection import RedisClient
+from junhong_cmp.asynq.script_client import ScriptClient
 
 ScriptKey = str | bytes
 ScriptArg = str | bytes | int | float
+ScriptCall = tuple[Sequence[ScriptKey], Sequence[ScriptArg]]
 
 
 class LuaScript:
@@ -34,18 +36,29 @@ class LuaScript:
             # The server answered before running anything, so this cannot run the script twice.
             return await redis.execute_command("EVAL", self.source, len(keys), *keys, *args)
 
-    async def run_many(
-        self, redis: RedisClient, calls: Sequence[tuple[Sequence[ScriptKey], Sequence[ScriptArg]]]
-    ) -> list[Any]:
-        """Run the script once a call, all in one round trip; a reply is an exception if its call failed."""
-        pipe = redis.pipeline(transaction=False)
-        for keys, args in calls:
-            pipe.execute_command("EVALSHA", self.sha1, len(keys), *keys, *args)
-        replies = list(await pipe.execute(raise_on_error=False))
-        for index, (keys, args) in enumerate(calls):
+    async def run_many(self, redis: RedisClient, calls: Iterable[ScriptCall]) -> list[Any]:
+        """Run the script once a call, all in one round trip; a reply is an exception if its call failed.
+
+        A client with a script line starts to send while later calls are still being made.
+        """
+        sent: list[ScriptCall] = []
+        if isinstance(redis, ScriptClient):
+            replies = await redis.run_scripts(self._commands(calls, sent))
+        else:
+            pipe = redis.pipeline(transaction=False)
+            for command in self._commands(calls, sent):
+                pipe.execute_command(*command)
+            replies = list(await pipe.execute(raise_on_error=False))
+        for index, (keys, args) in enumerate(sent):
             if isinstance(replies[index], NoScriptError):
                 replies[index] = await self._run_catching(redis, keys, args)
         return replies
+
+    def _commands(self, calls: Iterable[ScriptCall], sent: list[ScriptCall]) -> Iterator[tuple[Any, ...]]:
+        for call in calls:
+            sent.append(call)
+            keys, args = call
+            yield "EVALSHA", self.sha1, len(keys), *keys, *args
 
     async def _run_catching(
         self, redis: RedisClient, keys: Sequence[ScriptKey], args: Sequence[ScriptArg]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import NamedTuple
 
 from junhong_cmp.asynq.states import TaskState
 
@@ -38,8 +39,7 @@ class EnqueueOptions:
     group: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TaskInfo:
+class TaskInfo(NamedTuple):
     """A task as it was just enqueued; ``process_at`` is aware UTC."""
 
     id: str
@@ -57,8 +57,7 @@ class EnqueueStatus(StrEnum):
     DUPLICATE = "duplicate"
 
 
-@dataclass(frozen=True, slots=True)
-class EnqueueResult:
+class EnqueueResult(NamedTuple):
     """The exact result for one task of a bulk enqueue; ``state`` is None unless it was enqueued."""
 
     status: EnqueueStatus
