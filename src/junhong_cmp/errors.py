@@ -13,8 +13,10 @@ Packages add their own families below :class:`JunhongError` in their own
 Every message is Chinese, names the thing that is wrong and says the remedy.
 """
 
+import errno
 from collections.abc import Sequence
 from enum import IntEnum
+from typing import Final
 
 
 class ExitCode(IntEnum):
@@ -58,3 +60,25 @@ class CriticalLoopError(JunhongError):
     """A loop that must run as long as the process does has ended."""
 
     exit_code = ExitCode.CRITICAL_LOOP_DIED
+
+
+_SYSTEM_REASONS: Final = {
+    errno.ENOENT: "不存在",
+    errno.EACCES: "没有权限",
+    errno.EPERM: "没有权限",
+    errno.EISDIR: "是目录而不是文件",
+    errno.ENOTDIR: "路径中有一段不是目录",
+    errno.EEXIST: "已存在",
+    errno.ENOSPC: "磁盘已满",
+    errno.EDQUOT: "磁盘配额已用完",
+    errno.EROFS: "文件系统只读",
+    errno.ENAMETOOLONG: "名称过长",
+    errno.ELOOP: "符号链接成环",
+    errno.EMFILE: "打开的文件过多",
+}
+
+
+def system_reason(error: OSError) -> str:
+    """Return in Chinese why the operating system refused a file or folder."""
+    fallback = f"系统错误 {error.errno}（{error.strerror}）"
+    return fallback if error.errno is None else _SYSTEM_REASONS.get(error.errno, fallback)

@@ -69,3 +69,8 @@ def test_every_module_says_what_it_is_for(path: Path) -> None:
 @pytest.mark.parametrize("path", MODULES, ids=relative)
 def test_nothing_is_left_open(path: Path) -> None:
     assert not re.search(r"\b(TODO|FIXME|XXX|NotImplementedError)\b", path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if path.name != "errors.py"], ids=relative)
+def test_no_text_repeats_the_system_in_english(path: Path) -> None:
+    assert ".strerror" not in path.read_text(encoding="utf-8"), "use errors.system_reason"

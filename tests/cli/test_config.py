@@ -38,6 +38,15 @@ async def test_table(tmp_path: Path) -> None:
     assert "canary" not in command.output + command.log_text
 
 
+async def test_nothing_is_cut_off_in_a_narrow_terminal(tmp_path: Path) -> None:
+    dsn = "postgresql://u@h/db?host=" + "/long" * 20
+    env = {**ENV, "JUNHONG_POSTGRES_DSN": dsn, "COLUMNS": "80"}
+    async with WorkerProcess(env, arguments=("config",), cwd=tmp_path) as command:
+        assert await command.wait_exit() == 0
+    cells = [line.split("│")[2].strip() for line in command.output.splitlines() if line.count("│") == 5]
+    assert dsn in "".join(cells)
+
+
 async def test_a_wrong_configuration_is_told_in_plain_words(tmp_path: Path) -> None:
     async with WorkerProcess({"JUNHONG_LOG_LEVEL": "loud"}, arguments=("config",), cwd=tmp_path) as command:
         assert await command.wait_exit() == 78

@@ -12,13 +12,22 @@ from tests.imports.card_files import Announcements, card_file, delivery, iccid
 from tests.waiting import wait_until
 from tests.worker_process import COMMAND, environment
 
+from junhong_cmp.asynq.connection import open_redis
 from junhong_cmp.asynq.errors import SkipRetry
+from junhong_cmp.asynq.keys import QueueKeys
 from junhong_cmp.cards.account_store import NewAccount, record_account
 from junhong_cmp.cards.carrier import Carrier
 from junhong_cmp.cards.store import count_cards
 from junhong_cmp.imports.handler import CardImportHandler
 from junhong_cmp.imports.store import list_unfinished
+from junhong_cmp.polling.tasks import IMPORT_QUEUE
 from junhong_cmp.storage.store import open_storage
+
+# Whatever the command asks the database after it has enqueued the import is how the import stands.
+_LOOKS = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name = 'junhong-import' AND state_change > $1
+"""
 
 
 class Ended:
@@ -60,8 +69,17 @@ class Counter:
     async def start_and_submit(self, path: Path) -> asyncio.subprocess.Process:
         """Return the command once it waits for a worker that is not there."""
         process = await self.start("import", str(path), "-a", "demo")
-        await wait_until(lambda: list_unfinished(self.pool), description="the import is handed in")
+        await wait_until(self._enqueued, description="the import is handed in")
+        since = await self.pool.fetchval("SELECT clock_timestamp()")
+        await wait_until(lambda: self.pool.fetchval(_LOOKS, since), description="the command asks how it is")
         return process
+
+    async def _enqueued(self) -> int:
+        redis = open_redis(self.env["JUNHONG_REDIS_URL"])
+        try:
+            return int(await redis.execute_command("LLEN", QueueKeys(IMPORT_QUEUE).pending))
+        finally:
+            await redis.aclose()
 
     @contextlib.asynccontextmanager
     async def worker(self) -> AsyncIterator[None]:

@@ -8,6 +8,7 @@ from typing import Final
 import typer
 from typer._click.exceptions import NoArgsIsHelpError
 
+from junhong_cmp import logs
 from junhong_cmp.cli.complaints import complaint
 from junhong_cmp.cli.signals import StopSignals
 from junhong_cmp.cli.usage import ChineseGroup
@@ -65,6 +66,7 @@ def build_app(arguments: Sequence[str], signals: StopSignals) -> typer.Typer:
         ctx.obj = signals
         if ctx.invoked_subcommand not in STOPS_BY_ITSELF:
             signals.restore()
+        logs.configure(level=logs.LogLevel.WARNING)  # until a command knows better; never standard output
 
     asked = next((argument for argument in arguments if argument in COMMANDS), None)
     for name, module in COMMANDS.items():

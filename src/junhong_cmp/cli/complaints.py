@@ -15,6 +15,13 @@ from typer.core import TyperGroup
 from junhong_cmp.cli.usage import label_of, limits_of, usage_line
 
 _FIRST_CHINESE: Final = "\u4e00"
+_PATH_REASONS: Final = {
+    "does not exist.": "不存在",
+    "is not readable.": "没有读取权限",
+    "is not writable.": "没有写权限",
+    "is a directory.": "是目录而不是文件",
+    "is a file.": "是文件而不是目录",
+}
 
 
 def complaint(error: TyperException) -> str:
@@ -51,6 +58,9 @@ def _name(error: BadParameter) -> str:
 def _reason(error: BadParameter) -> str:
     if any(char >= _FIRST_CHINESE for char in error.message):  # our own, from a command
         return error.message
+    for ending, reason in _PATH_REASONS.items():
+        if error.message.endswith(ending):
+            return reason
     limits = limits_of(error.param)
     return f"须为数字，{limits}" if limits else "须为数字"
 

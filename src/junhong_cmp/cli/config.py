@@ -36,6 +36,8 @@ def _print_table(resolution: config.Resolution) -> None:
     for item in resolution.values:
         style = "dim" if item.origin == "默认值" else ""
         table.add_row(item.variable, item.shown, item.origin, item.description, style=style)
+    for column in table.columns:
+        column.overflow = "fold"  # a value cut off can't be checked
     console = Console()
     console.print(table)
     for warning in resolution.warnings:

@@ -20,7 +20,7 @@ from junhong_cmp.config import Settings
 from junhong_cmp.db.pool import Pool, open_pool
 from junhong_cmp.db.retrying import is_outage
 from junhong_cmp.db.schema import check_schema
-from junhong_cmp.errors import DependencyUnavailableError, ExitCode
+from junhong_cmp.errors import DependencyUnavailableError, ExitCode, system_reason
 from junhong_cmp.imports.encoding import FileFacts
 from junhong_cmp.imports.errors import CardImportError
 from junhong_cmp.imports.model import ImportStatus, ImportTask
@@ -114,7 +114,7 @@ class ImportRun:
         try:
             await asyncio.to_thread(path.write_bytes, data)
         except OSError as error:
-            raise DependencyUnavailableError(f"结果文件无法写入 {path}：{error.strerror}") from error
+            raise DependencyUnavailableError(f"结果文件无法写入 {path}：{system_reason(error)}") from error
 
     def locate_result(self, task: ImportTask) -> str | None:
         """Return where the result file is, if there is one."""

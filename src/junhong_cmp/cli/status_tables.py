@@ -13,7 +13,9 @@ def print_status(status: Status) -> None:
     """Print the report; texts that came from outside are shown as they are, never as markup."""
     console = Console()
     for table in _tables(status):
-        console.print(table)
+        for column in table.columns:
+            column.overflow = "fold"  # wrapped, never cut off
+        console.print(table if table.row_count else f"{table.title}：无")
     minute = status.last_minute
     lag = "无" if minute.lag_p95_ms is None else f"{minute.lag_p95_ms} ms"
     console.print(

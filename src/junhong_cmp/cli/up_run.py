@@ -175,8 +175,11 @@ class UpRun:
 
 def _report(scene: Scene, stage: UpStage) -> list[tuple[str, str]]:
     pids = {process.spec.name: f"（进程 {process.pid}）" for process in scene.processes}
+    cluster = stage.folder.root / "postgres"
+    elsewhere = [("数据库目录", str(cluster.readlink()))] if cluster.is_symlink() else []
     return [
         ("数据目录", str(stage.folder.root)),
+        *elsewhere,
         ("Redis", scene.links.redis_url + pids["redis"]),
         ("PostgreSQL", scene.links.postgres_dsn + pids["postgres"]),
         ("模拟网关", scene.links.gateway_url + pids["simulator"]),

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from junhong_cmp.errors import ConfigError, DependencyUnavailableError
+from junhong_cmp.errors import ConfigError, DependencyUnavailableError, system_reason
 
 _NEEDED_FREE_BYTES: Final = 200 * 1024 * 1024
 _NOT_WRITABLE: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
@@ -83,7 +83,7 @@ class DataFolder:
             ) from error
         except OSError as error:
             raise ConfigError(
-                [f"数据目录 {self.root} 所在的文件系统不支持文件锁：{error.strerror}"]
+                [f"数据目录 {self.root} 所在的文件系统不支持文件锁：{system_reason(error)}"]
             ) from error
         os.ftruncate(self._lock, 0)
         os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
@@ -108,4 +108,4 @@ def _unusable(root: Path, error: OSError) -> ConfigError | DependencyUnavailable
         return ConfigError([f"数据目录 {root} 不可用：路径中有一段不是目录"])
     if error.errno == errno.ENAMETOOLONG:
         return ConfigError([f"数据目录 {root} 的路径过长"])
-    return ConfigError([f"数据目录 {root} 不可用：{error.strerror}"])
+    return ConfigError([f"数据目录 {root} 不可用：{system_reason(error)}"])

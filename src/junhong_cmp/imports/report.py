@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from junhong_cmp.db.pool import Pool
+from junhong_cmp.errors import system_reason
 from junhong_cmp.imports.model import RowResult, RowStatus
 from junhong_cmp.imports.row_store import stream_rows
 from junhong_cmp.storage.errors import StorageUnavailableError
@@ -55,4 +56,4 @@ def _append(path: Path, lines: Iterable[str], encoding: str = "utf-8") -> None:
         with path.open("a", encoding=encoding, newline="") as out:
             out.writelines(lines)
     except OSError as error:
-        raise StorageUnavailableError(f"结果文件无法写入：{error.strerror}") from error
+        raise StorageUnavailableError(f"结果文件无法写入：{system_reason(error)}") from error

@@ -10,6 +10,7 @@ from junhong_cmp.asynq.client import Client
 from junhong_cmp.asynq.errors import TaskIdConflictError
 from junhong_cmp.cards.account_store import find_account
 from junhong_cmp.db.pool import Pool
+from junhong_cmp.errors import system_reason
 from junhong_cmp.imports.encoding import FileFacts, FileInspector
 from junhong_cmp.imports.errors import AccountUnknownError, FileRefusedError
 from junhong_cmp.imports.model import ImportTask
@@ -48,7 +49,9 @@ async def submit_import(
     async with pool.acquire() as conn:
         account = await find_account(conn, account_code)
     if account is None:
-        raise AccountUnknownError(f"账号不存在：{account_code}")
+        raise AccountUnknownError(
+            f"账号不存在：{account_code}，请先在表 carrier_account 中登记，轮询规则在 polling_config"
+        )
     if facts is None:
         facts = await asyncio.to_thread(inspect_file, path)
     key = f"imports/files/{account.id}/{facts.sha256}"
@@ -81,7 +84,7 @@ def inspect_file(path: Path) -> FileFacts:
             while piece := file.read(_PIECE_BYTES):
                 inspector.feed(piece)
     except OSError as error:
-        raise FileRefusedError(f"文件无法读取：{path.name}：{error.strerror}") from error
+        raise FileRefusedError(f"文件无法读取：{path}：{system_reason(error)}") from error
     return inspector.finish()
 
 

@@ -8,6 +8,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from obstore.store import LocalStore, MemoryStore, ObjectStore, S3Store
 
+from junhong_cmp.errors import system_reason
 from junhong_cmp.storage.errors import StorageUnavailableError, StorageUrlError
 
 _S3_OPTIONS: Final = frozenset({"endpoint", "region", "allow_http", "virtual_hosted_style_request"})
@@ -52,7 +53,7 @@ def _local_root(parts: SplitResult) -> Path:
             root.chmod(stat.S_IRWXU)  # card files are personal data: nobody else's to read
         return root.resolve()
     except OSError as error:
-        raise StorageUnavailableError(f"本地存储目录无法使用：{root}：{error.strerror}") from error
+        raise StorageUnavailableError(f"本地存储目录无法使用：{root}：{system_reason(error)}") from error
 
 
 def _open_s3(parts: SplitResult, timeout: timedelta) -> S3Store:
