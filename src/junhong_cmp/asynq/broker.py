@@ -28,7 +28,7 @@ class Broker:
 
     All methods raise ``redis.exceptions.RedisError`` when Redis fails. After a lost reply it is safe to call
     any of them again: an ack that had taken effect answers MISSING or SUPERSEDED; tasks of a lost dequeue
-    come back when their lease runs out. ``clock`` gives unix seconds: the protocol counts on the clients'
+    are put back by the next one. ``clock`` gives unix seconds: the protocol counts on the clients'
     wall clocks.
     """
 
@@ -61,6 +61,13 @@ class Broker:
         Ids without a task are dropped; messages too large or undecodable go to the archive with a reason.
         """
         return await self._leases.dequeue(queue, count, owner=owner)
+
+    async def put_back_unanswered(self, queue: str) -> int:
+        """Put tasks back that a dequeue of this broker took whose reply got lost; return how many.
+
+        Each dequeue does so first, at most once a second; call it for queues that are not being asked.
+        """
+        return await self._leases.put_back_unanswered(queue)
 
     async def ack(self, queue: str, acks: Sequence[Ack]) -> list[AckOutcome]:
         """Hand tasks back, any mix of kinds; one script for each 500, outcomes in the order of ``acks``."""

@@ -8,12 +8,14 @@ from datetime import timedelta
 from typing import Any, Final
 
 import structlog
+from redis.exceptions import ResponseError
 
 from junhong_cmp.asynq.broker_types import DequeueResult, LeasedTask
 from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.asynq.keys import queue_keys
 from junhong_cmp.asynq.message import InvalidMessageError, decode
 from junhong_cmp.asynq.scripting import LuaScript, ScriptArg
+from junhong_cmp.asynq.unanswered import UnansweredDequeues
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -36,6 +38,7 @@ class Leases:
         self._lease_s = int(lease.total_seconds())
         self._max_message_bytes = max_message_bytes
         self._clock = clock
+        self._unanswered = UnansweredDequeues(redis, self._lease_s)
         # Two leases of one task must never share a token, whatever owner names the callers choose.
         self._tokens = (f"{uuid.uuid4().hex[:12]}:{number}" for number in itertools.count(1))
 
@@ -43,10 +46,25 @@ class Leases:
         """Take up to ``count`` tasks; see :meth:`Broker.dequeue`."""
         if count <= 0:
             return DequeueResult()
+        if self._unanswered:
+            await self._unanswered.put_back(queue, self._clock())
+        token = f"{owner}:{next(self._tokens)}"
+        try:
+            return await self._dequeue(queue, count, token)
+        except ResponseError:  # refused: nothing was taken
+            raise
+        except BaseException:  # also a cancellation: the script may have run all the same
+            self._unanswered.add(queue, token)
+            raise
+
+    async def put_back_unanswered(self, queue: str) -> int:
+        """Put back tasks nobody knows of; see :meth:`Broker.put_back_unanswered`."""
+        return await self._unanswered.put_back(queue, self._clock()) if self._unanswered else 0
+
+    async def _dequeue(self, queue: str, count: int, token: str) -> DequeueResult:
         keys = queue_keys(queue)
         now = self._clock()
         lease_until = int(now) + self._lease_s
-        token = f"{owner}:{next(self._tokens)}"
         paused, taken, refused, ghosts = await _DEQUEUE.run(
             self._redis,
             [keys.pending, keys.active, keys.lease, keys.paused, keys.archived],

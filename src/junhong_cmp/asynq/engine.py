@@ -20,6 +20,7 @@ from junhong_cmp.asynq.heartbeater import Heartbeater
 from junhong_cmp.asynq.in_flight import CancelCause, InFlight, InFlightTable
 from junhong_cmp.asynq.janitor import Janitor
 from junhong_cmp.asynq.maintenance import MaintenanceLoop
+from junhong_cmp.asynq.outages import FAULTS
 from junhong_cmp.asynq.processing_task import Handler
 from junhong_cmp.asynq.processor import Processor
 from junhong_cmp.asynq.recoverer import Recoverer
@@ -33,6 +34,7 @@ log = structlog.stdlib.get_logger(__name__)
 _RESTART_S = 1.0
 _CUT_OFF_S = 0.1
 _CANCEL_WAIT_S = 0.5
+_PUT_BACK_WAIT_S = 0.2
 _FLUSH_WAIT_S = 0.5
 _HEART_WAIT_S = 0.4
 """Together they stay below the two seconds a stop may take beyond its grace period."""
@@ -168,6 +170,16 @@ class Engine:
         await self._end_fetching(until - time.monotonic())
         self._processor.cancel_all(CancelCause.SHUTDOWN)
         await self._processor.wait_idle(_CANCEL_WAIT_S)
+        await self._put_back_unanswered()
+
+    async def _put_back_unanswered(self) -> None:
+        """Put back what a dequeue that was cut off may have taken; what is missed waits for its lease."""
+        try:
+            async with asyncio.timeout(_PUT_BACK_WAIT_S):
+                for queue in self._config.queues:
+                    await self._broker.put_back_unanswered(queue)
+        except FAULTS as error:
+            log.info("停止时未能放回应答丢失的任务，租约到期后将重新投递", error_type=type(error).__name__)
 
     async def _end_fetching(self, patience_s: float) -> None:
         """Let a dequeue that is under way end: a cancelled one may have taken tasks nobody would know of."""

@@ -10,6 +10,10 @@ class Forwarder:
         self._broker = broker
 
     async def forward(self, queue: str) -> None:
-        """Move everything that is due, a bounded number a script, until nothing is."""
+        """Move everything that is due, a bounded number a script, until nothing is.
+
+        Tasks of this server's own lost dequeues become pending again too.
+        """
+        await self._broker.put_back_unanswered(queue)
         while await self._broker.forward(queue):
             pass
