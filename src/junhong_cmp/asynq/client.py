@@ -141,8 +141,9 @@ class Client:
         """Enter the queues in the registry, again after a minute: a flushed Redis must heal."""
         now = time.monotonic()
         due = [queue for queue in queues if now - self._registered.get(queue, -1e9) >= _REGISTER_EVERY_S]
-        await register_queues(self._redis, due)
-        self._registered.update(dict.fromkeys(due, now))
+        if due:
+            await register_queues(self._redis, due)
+            self._registered.update(dict.fromkeys(due, now))
 
 
 def script_call(queue: str, tasks: Sequence[PreparedTask], now: float) -> tuple[list[str], list[ScriptArg]]:
