@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from junhong_cmp.embedded.account import Account, unprivileged_account
+from junhong_cmp.embedded.account import Account, alias_for, unprivileged_account
 from junhong_cmp.errors import DependencyUnavailableError
 
 STRANGER = Account("stranger", 54_321, 54_321)
@@ -51,3 +51,10 @@ def test_a_folder_taken_over_is_the_accounts_alone(data_folder: Path) -> None:
     STRANGER.take_over(data_folder / "pg")
     status = (data_folder / "pg").stat()
     assert (status.st_uid, status.st_gid, status.st_mode & 0o777) == (STRANGER.uid, STRANGER.gid, 0o700)
+
+
+def test_a_name_is_lent_only_to_who_has_none() -> None:
+    assert alias_for(os.geteuid()) is None
+    alias = alias_for(STRANGER.uid)
+    assert alias
+    assert pwd.getpwuid(alias).pw_name

@@ -9,8 +9,7 @@ from typing import Final
 
 from junhong_cmp.errors import DependencyUnavailableError
 
-# Existing accounts only: adding one would change the machine. ``initdb`` looks its user up by name, so a
-# bare number without an entry in the account database would be refused by it.
+# Existing accounts only: adding one would change the machine.
 _CANDIDATES: Final = ("postgres", "nobody", "daemon")
 
 
@@ -63,3 +62,16 @@ def unprivileged_account() -> Account | None:
         f"以 root 运行时，内置 PostgreSQL 需要一个非特权系统账号（{candidates}），本机一个都没有；"
         "请改用普通用户运行"
     )
+
+
+def alias_for(uid: int) -> int | None:
+    """Return whose uid ``initdb`` has to be lent: it refuses to run under a number without a name.
+
+    None when ``uid`` has a name of its own, or when the machine has none to lend.
+    """
+    try:
+        pwd.getpwuid(uid)
+    except KeyError:
+        lenders = [entry.pw_uid for entry in pwd.getpwall() if entry.pw_uid != 0]
+        return max(lenders, default=None)
+    return None

@@ -1,5 +1,6 @@
 """Embedded PostgreSQL: a private cluster on a unix socket."""
 
+import os
 import shutil
 import signal
 from dataclasses import dataclass
@@ -10,8 +11,9 @@ from urllib.parse import quote
 
 import asyncpg
 
-from junhong_cmp.embedded.account import Account
+from junhong_cmp.embedded.account import Account, alias_for
 from junhong_cmp.embedded.binaries import PostgresPrograms
+from junhong_cmp.embedded.launch import NAMESPACE_REFUSED
 from junhong_cmp.embedded.process import ChildProcess, ProcessSpec
 from junhong_cmp.embedded.readiness import wait_ready
 from junhong_cmp.errors import DependencyUnavailableError
@@ -126,13 +128,18 @@ class EmbeddedPostgres:
         arguments += ["--encoding=UTF8", "--no-locale", "--auth-local=trust", "--auth-host=reject"]
         if not place.durable:
             arguments.append("--no-sync")
-        process = self._child("initdb", arguments)
+        uid = os.geteuid() if place.account is None else place.account.uid
+        process = self._child("initdb", arguments, alias=alias_for(uid))
         process.start()
         try:
             code = await process.run_out(_INITDB_LIMIT)
         except BaseException:  # a cancelled start leaves nothing running either
             await process.kill()
             raise
+        if code == NAMESPACE_REFUSED:
+            raise DependencyUnavailableError(
+                f"PostgreSQL 不能由未登记的账号（uid {uid}）初始化：请在 /etc/passwd 登记它，或换一个账号运行"
+            )
         if code != 0:
             raise DependencyUnavailableError(
                 f"内置 PostgreSQL 初始化失败（退出码 {code}），日志 {place.log_path}：\n{process.log_tail(8)}"
@@ -157,7 +164,7 @@ class EmbeddedPostgres:
         flags = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         return [str(place.programs.postgres), "-D", str(place.data_folder), *flags]
 
-    def _child(self, name: str, arguments: list[str]) -> ChildProcess:
+    def _child(self, name: str, arguments: list[str], alias: int | None = None) -> ChildProcess:
         return ChildProcess(
             ProcessSpec(
                 name=name,
@@ -167,6 +174,7 @@ class EmbeddedPostgres:
                 working_folder=Path("/"),
                 stop_signal=signal.SIGINT,
                 account=self._place.account,
+                alias=alias,
             )
         )
 

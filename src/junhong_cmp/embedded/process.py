@@ -26,7 +26,8 @@ class ProcessSpec:
     """What to run and how it ends.
 
     ``arguments`` starts with the absolute path of the program. ``stop_signal`` asks it to end in good order;
-    the kernel sends the same signal when this process dies. ``account`` None keeps the current user.
+    the kernel sends the same signal when this process dies. ``account`` None keeps the current user;
+    ``alias`` is the uid the program takes itself for.
     ``environment`` None hands the parent's environment down. ``pid_path`` holds a record of the process while
     it runs, by which the next run finds one that was left behind.
     """
@@ -38,6 +39,7 @@ class ProcessSpec:
     pid_path: Path | None = None
     stop_signal: signal.Signals = signal.SIGTERM
     account: Account | None = None
+    alias: int | None = None
     environment: Mapping[str, str] | None = field(default=None, repr=False)  # may hold secrets
 
 
@@ -150,7 +152,8 @@ class ChildProcess:
     def _command(self) -> list[str]:
         uid, gid = (-1, -1) if self.spec.account is None else (self.spec.account.uid, self.spec.account.gid)
         prefix = [sys.executable, "-I", "-S", str(_LAUNCHER), str(int(self.spec.stop_signal))]
-        return [*prefix, str(os.getpid()), str(uid), str(gid), "--", *self.spec.arguments]
+        alias = -1 if self.spec.alias is None else self.spec.alias
+        return [*prefix, str(os.getpid()), str(uid), str(gid), str(alias), "--", *self.spec.arguments]
 
     def _watch(self, popen: subprocess.Popen[bytes]) -> None:
         code = popen.wait()
