@@ -8,6 +8,7 @@ import (
 
 type inspection struct {
 	Queue     map[string]any            `json:"queue"`
+	Days      []map[string]any          `json:"days"`
 	Tasks     map[string]map[string]any `json:"tasks"`
 	Servers   []map[string]any          `json:"servers"`
 	Scheduler []map[string]any          `json:"scheduler"`
@@ -34,6 +35,15 @@ func inspect(connection asynq.RedisClientOpt, arguments []string) error {
 			"failed_total": info.FailedTotal, "paused": info.Paused, "latency_ms": info.Latency.Milliseconds(),
 		},
 		Tasks: map[string]map[string]any{},
+	}
+	days, err := inspector.History(queue, 3)
+	if err != nil {
+		return err
+	}
+	for _, day := range days {
+		seen.Days = append(seen.Days, map[string]any{
+			"day": day.Date.Format("2006-01-02"), "processed": day.Processed, "failed": day.Failed,
+		})
 	}
 	if err := listTasks(inspector, queue, &seen); err != nil {
 		return err

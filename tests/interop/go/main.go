@@ -1,6 +1,6 @@
 // Command interop drives the real Asynq against a Redis on a unix socket, for the tests beside it.
 //
-//	interop <enqueue|serve|inspect|record> <socket> [flags]
+//	interop <aggregate|bulk|enqueue|inspect|record|schedule|serve|work> <socket> [flags]
 //
 // Every subcommand prints JSON to standard output.
 package main
@@ -15,14 +15,18 @@ import (
 
 func main() {
 	if len(os.Args) < 3 {
-		fail(fmt.Errorf("usage: interop <enqueue|serve|inspect|record> <socket> [flags]"))
+		fail(fmt.Errorf("usage: interop <aggregate|bulk|enqueue|inspect|record|schedule|serve|work> <socket> [flags]"))
 	}
 	connection := asynq.RedisClientOpt{Network: "unix", Addr: os.Args[2]}
 	commands := map[string]func(asynq.RedisClientOpt, []string) error{
-		"enqueue": enqueue,
-		"serve":   serve,
-		"inspect": inspect,
-		"record":  record,
+		"aggregate": aggregate,
+		"bulk":      bulk,
+		"enqueue":   enqueue,
+		"inspect":   inspect,
+		"record":    record,
+		"schedule":  schedule,
+		"serve":     serve,
+		"work":      work,
 	}
 	command, known := commands[os.Args[1]]
 	if !known {

@@ -18,6 +18,7 @@ type handledTask struct {
 	Headers  map[string]string `json:"headers"`
 	Retried  int               `json:"retried"`
 	MaxRetry int               `json:"max_retry"`
+	Left     float64           `json:"left_s"`
 }
 
 // serve runs a server on one queue until it has handled <count> tasks, then prints them.
@@ -37,9 +38,11 @@ func serve(connection asynq.RedisClientOpt, arguments []string) error {
 		id, _ := asynq.GetTaskID(ctx)
 		retried, _ := asynq.GetRetryCount(ctx)
 		maxRetry, _ := asynq.GetMaxRetry(ctx)
+		deadline, _ := ctx.Deadline()
+		left := time.Until(deadline).Seconds()
 		mutex.Lock()
 		defer mutex.Unlock()
-		handled = append(handled, handledTask{id, task.Type(), task.Payload(), task.Headers(), retried, maxRetry})
+		handled = append(handled, handledTask{id, task.Type(), task.Payload(), task.Headers(), retried, maxRetry, left})
 		if len(handled) == count {
 			close(enough)
 		}
