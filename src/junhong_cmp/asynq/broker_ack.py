@@ -64,10 +64,15 @@ class AckWriter:
             self._archive.size,
         ]
         for ack in acks:
-            message = ack.task.message
+            task = ack.task
+            message = task.message
             task_key = keys.task(message.id)
-            script_keys += (task_key, _lock_key(keys, message, task_key))
-            args += (ack.kind, message.id, ack.task.token, ack.task.digest, ack.expired_before)
+            if ack.kind is AckKind.DONE and not message.unique_key and not ack.expired_before:
+                script_keys.append(task_key)
+                args += ("", task.token, task.digest)
+                continue
+            script_keys += (task_key, lock_key(keys, message, task_key))
+            args += (ack.kind, task.token, task.digest, ack.expired_before)
             args += (_score(ack, now), _rewritten(ack, now), int(ack.is_failure))
         return [_OUTCOMES[code] for code in await _ACK.run(self._redis, script_keys, args)]
 
@@ -88,7 +93,7 @@ def _queue_script_keys(keys: QueueKeys, now: float) -> list[str]:
     ]
 
 
-def _lock_key(keys: QueueKeys, message: TaskMessage, task_key: str) -> str:
+def lock_key(keys: QueueKeys, message: TaskMessage, task_key: str) -> str:
     """Return the unique lock, or the task's key for "none": a key of another slot would fail the script."""
     return message.unique_key if message.unique_key.startswith(keys.prefix) else task_key
 

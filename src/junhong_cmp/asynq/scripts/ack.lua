@@ -2,13 +2,14 @@
 --
 -- KEYS[1..8]   asynq:{q}: active, lease, pending, retry, archived, completed, processed, failed
 -- KEYS[9..10]  asynq:{q}:processed:<day>, asynq:{q}:failed:<day>
--- KEYS[2i+9..2i+10]  of task i: its hash, its unique lock (its hash again = none)
+-- KEYS[11..]  of each task its hash, and after it, unless its kind is '', its unique lock (the hash again = none)
 -- ARGV[1]  prefix of the queue's keys          ARGV[2]  now, unix s       ARGV[3]  now, unix ns
 -- ARGV[4]  expiry of the day counters, unix s  ARGV[5]  archived at or before this (unix s) is over age
 -- ARGV[6]  most archived tasks
--- ARGV[8i-1..8i+6]  of task i: kind, id, owner token, SHA-1 of the message as dequeued, lease must have run
---                   out at (unix s, 0 = any; else this is a recovery, which is noted in the hash: an archived
---                   task starts anew), score (unix s), new message ('' = as it is), 1 if it counts as a failure
+-- ARGV[7..]  of each task: kind, owner token, SHA-1 of the message as dequeued; a kind of '' is done without a
+--             lock, the most frequent case; else follow: lease must have run out at (unix s, 0 = any; else this
+--             is a recovery, which is noted in the hash: an archived task starts anew), score (unix s), new
+--             message ('' = as it is), 1 if it counts as a failure
 -- Returns  for each task 1 written, 0 somebody else's, -1 gone
 -- Atomic because   leaving active and entering the next state must hold together, and the check that the
 --                  task is still this worker's must hold while that is written.
@@ -51,19 +52,29 @@ local function store(key, state, msg)
   redis.call('HDEL', key, 'owner')
 end
 
-for i = 1, (#KEYS - 10) / 2 do
-  local key, lock = KEYS[2 * i + 9], KEYS[2 * i + 10]
-  local a = 8 * i - 1
-  local kind, id, score, msg = ARGV[a], ARGV[a + 1], ARGV[a + 5], ARGV[a + 6]
-  local counts = ARGV[a + 7] == '1'
+local id_starts = #prefix + 3 -- behind the "t:"
+local done_ids, done_keys, gone = {}, {}, {}
+local k, a, i = 11, 7, 0
+while k <= #KEYS do
+  local key, kind = KEYS[k], ARGV[a]
+  local id = string.sub(key, id_starts)
+  local lock, limit, score, msg, counts = key, 0, '', '', false
   local fields = redis.pcall('HMGET', key, 'state', 'owner', 'msg')
-  local limit = tonumber(ARGV[a + 4])
+  local ours = fields[1] == 'active' and (fields[2] or '') == ARGV[a + 1]
+      and redis.sha1hex(fields[3] or '') == ARGV[a + 2]
+  if kind == '' then
+    kind = 'done'
+    k, a = k + 1, a + 3
+  else
+    lock, limit, score, msg, counts = KEYS[k + 1], tonumber(ARGV[a + 3]), ARGV[a + 4], ARGV[a + 5], ARGV[a + 6] == '1'
+    k, a = k + 2, a + 7
+  end
+  i = i + 1
   local expiry = limit > 0 and tonumber(redis.call('ZSCORE', lease, id) or '0') or 0
-  if not fields[3] then
+  if not fields[3] or gone[id] then
     leave_active(id)
     results[i] = -1
-  elseif fields[1] ~= 'active' or (fields[2] or '') ~= ARGV[a + 2] or expiry > limit
-      or redis.sha1hex(fields[3]) ~= ARGV[a + 3] then
+  elseif not ours or expiry > limit then
     results[i] = 0
   else
     results[i] = 1
@@ -71,8 +82,9 @@ for i = 1, (#KEYS - 10) / 2 do
       note_recovery(key, kind)
     end
     if kind == 'done' then
-      leave_active(id)
-      redis.call('DEL', key)
+      redis.call('LREM', active, -1, id)
+      done_ids[#done_ids + 1], done_keys[#done_keys + 1] = id, key
+      gone[id] = true
       processed = processed + 1
     elseif kind == 'complete' then
       redis.call('ZADD', completed, score, id)
@@ -103,6 +115,10 @@ for i = 1, (#KEYS - 10) / 2 do
       release_lock(prefix, lock, id)
     end
   end
+end
+if #done_ids > 0 then
+  redis.call('ZREM', lease, unpack(done_ids))
+  redis.call('DEL', unpack(done_keys))
 end
 count_day(KEYS[9], processed, ARGV[4])
 count_day(KEYS[10], failed, ARGV[4])

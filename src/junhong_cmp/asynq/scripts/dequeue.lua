@@ -19,46 +19,66 @@ end
 redis.call('LLEN', active)
 redis.call('ZCARD', lease)
 redis.call('ZCARD', archived)
--- Ghosts and misfits do not count, but the loop stays bounded whatever the list holds.
-for _ = 1, count + 1000 do
-  if #taken >= 2 * count then
-    break
+local MOST_AT_ONCE = 1000 -- what unpack can take
+
+-- An id that must not stay in active: a ghost, a misfit, or the second copy of a task in work.
+local function drop(id)
+  redis.call('LREM', active, 1, id)
+end
+
+-- Ids are moved before anything else, together: whatever happened then, they would be found in active.
+local function take(n)
+  local ids = redis.call('RPOP', pending, n)
+  if not ids then
+    return 0
   end
-  local id = redis.call('RPOPLPUSH', pending, active)
-  if not id then
-    break
-  end
-  local key = prefix .. id
-  local size = redis.pcall('HSTRLEN', key, 'msg')
-  local drop = true
-  if type(size) == 'table' then
-    quarantined[#quarantined + 1] = id
-    quarantined[#quarantined + 1] = 'type'
-  elseif size == 0 then
-    redis.call('DEL', key)
-    ghosts[#ghosts + 1] = id
-  elseif size > tonumber(ARGV[6]) then
-    redis.call('HDEL', key, 'pending_since', 'owner')
-    redis.call('HSET', key, 'state', 'archived', 'quarantined', 'size')
-    redis.call('ZADD', archived, now, id)
-    quarantined[#quarantined + 1] = id
-    quarantined[#quarantined + 1] = 'size'
-  else
-    local fields = redis.call('HMGET', key, 'msg', 'state')
-    -- An id twice in pending: the first copy is in work, the second must not be.
-    if not (fields[2] == 'active' and redis.call('ZSCORE', lease, id)) then
-      drop = false
+  redis.call('LPUSH', active, unpack(ids))
+  local leases, leased = {}, {}
+  for _, id in ipairs(ids) do
+    local key = prefix .. id
+    local fields = redis.pcall('HMGET', key, 'msg', 'state')
+    local msg = fields[1]
+    if fields.err then
+      drop(id)
+      quarantined[#quarantined + 1] = id
+      quarantined[#quarantined + 1] = 'type'
+    elseif not msg or msg == '' then
+      redis.call('DEL', key)
+      drop(id)
+      ghosts[#ghosts + 1] = id
+    elseif #msg > tonumber(ARGV[6]) then
+      redis.call('HDEL', key, 'pending_since', 'owner')
+      redis.call('HSET', key, 'state', 'archived', 'quarantined', 'size')
+      redis.call('ZADD', archived, now, id)
+      drop(id)
+      quarantined[#quarantined + 1] = id
+      quarantined[#quarantined + 1] = 'size'
+    elseif fields[2] == 'active' and (leased[id] or redis.call('ZSCORE', lease, id)) then
+      drop(id)
+      ghosts[#ghosts + 1] = id
+    else
       redis.call('HSET', key, 'state', 'active', 'owner', ARGV[5])
       redis.call('HDEL', key, 'pending_since')
-      redis.call('ZADD', lease, ARGV[4], id)
+      leased[id] = true
+      leases[#leases + 1] = ARGV[4]
+      leases[#leases + 1] = id
       taken[#taken + 1] = id
-      taken[#taken + 1] = fields[1]
-    else
-      ghosts[#ghosts + 1] = id
+      taken[#taken + 1] = msg
     end
   end
-  if drop then
-    redis.call('LREM', active, 1, id)
+  if #leases > 0 then
+    redis.call('ZADD', lease, unpack(leases))
   end
+  return #ids
+end
+
+-- What is dropped does not count, but the loop stays bounded whatever the list holds.
+local seen = 0
+while #taken < 2 * count and seen < count + MOST_AT_ONCE do
+  local moved = take(math.min(count - #taken / 2, MOST_AT_ONCE))
+  if moved == 0 then
+    break
+  end
+  seen = seen + moved
 end
 return { 0, taken, quarantined, ghosts }
