@@ -1,11 +1,13 @@
 import asyncio
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 import pytest
 from structlog.testing import capture_logs
 
 from junhong_cmp.db.pool import Conn, Pool, open_pool
-from junhong_cmp.db.retrying import MAX_ATTEMPTS, in_transaction, is_conflict, is_outage
+from junhong_cmp.db.retrying import DATABASE_FAULTS, MAX_ATTEMPTS, in_transaction, is_conflict, is_outage
 from junhong_cmp.embedded.postgres_server import EmbeddedPostgres
 
 
@@ -101,3 +103,46 @@ async def test_a_restart_is_an_outage_that_passes(postgres_server: EmbeddedPostg
     assert is_outage(caught.value)
     await postgres_server.start()
     assert await pool.fetchval("SELECT 1") == 1
+
+
+async def test_a_connection_whose_server_has_just_taken_its_leave_is_an_outage(
+    pool: Pool, postgres_server: EmbeddedPostgres, data_folder: Path
+) -> None:
+    """The farewell is there, the end of the connection not yet: asyncpg has an error of its own for it."""
+    dsn = postgres_server.dsn(await pool.fetchval("SELECT current_database()"))
+    (folder,) = parse_qs(urlsplit(dsn).query)["host"]
+    farewell = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far_reader, far_writer = await asyncio.open_unix_connection(f"{folder}/.s.PGSQL.5432")
+
+        async def ask() -> None:
+            while data := await reader.read(65536):
+                far_writer.write(data)
+
+        async def answer() -> None:
+            while data := await far_reader.read(65536):
+                writer.write(data)
+                if b"57P01" in data:
+                    farewell.set()
+
+        asking, answering = asyncio.create_task(ask()), asyncio.create_task(answer())
+        await asyncio.wait({asking})  # the near end stays open when the far one is gone
+        for side in (writer, far_writer):
+            side.close()
+        await answering
+
+    async with await asyncio.start_unix_server(serve, data_folder / ".s.PGSQL.5432"):
+        through = await open_pool(dsn.replace(folder, str(data_folder)), min_size=1, max_size=1)
+        backend = await through.fetchval("SELECT pg_backend_pid()")
+        await pool.execute("SELECT pg_terminate_backend($1)", backend)
+        await asyncio.wait_for(farewell.wait(), 5)
+
+        async def work(conn: Conn) -> None:
+            await conn.execute("SELECT 1")
+
+        with pytest.raises(DATABASE_FAULTS) as fault:
+            await in_transaction(through, work)
+        assert is_outage(fault.value)
+        await in_transaction(through, work)
+        through.terminate()  # a close would wait for the server to hang up

@@ -10,7 +10,7 @@ from typing import Final
 import asyncpg
 import structlog
 
-from junhong_cmp.db.retrying import is_outage
+from junhong_cmp.db.retrying import DATABASE_FAULTS, is_outage
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -61,7 +61,7 @@ class Listener:
                 await self._listen()
                 pause = _FIRST_PAUSE_S
                 log.warning("数据库通知连接中断，稍后重连", channels=self._channels)
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            except DATABASE_FAULTS as error:
                 if not is_outage(error):
                     log.exception("数据库通知连接出错，稍后重连", channels=self._channels)
                 elif pause == _FIRST_PAUSE_S:  # said once an outage
@@ -84,11 +84,11 @@ class Listener:
             while not await _happens(lost, within_s=self._check_interval_s):
                 # A link that died in silence shows only when something is asked over it.
                 await conn.execute("SELECT 1", timeout=10)
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+        except DATABASE_FAULTS:
             if not conn.is_closed():
                 raise
         finally:
-            with contextlib.suppress(asyncpg.InterfaceError, OSError):
+            with contextlib.suppress(*DATABASE_FAULTS):
                 await conn.close(timeout=2)
 
     def _hear(self, _conn: object, _pid: int, channel: str, payload: object) -> None:

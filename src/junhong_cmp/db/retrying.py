@@ -15,6 +15,14 @@ log = structlog.stdlib.get_logger(__name__)
 T = TypeVar("T")
 
 MAX_ATTEMPTS: Final = 5
+
+DATABASE_FAULTS: Final[tuple[type[Exception], ...]] = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # a pooled connection whose server has just taken its leave
+    OSError,
+)
+"""What asking PostgreSQL may raise for reasons outside this program."""
 _FIRST_PAUSE_S: Final = 0.02
 
 _CONFLICTS: Final = frozenset({"40001", "40P01"})
@@ -41,6 +49,8 @@ def is_outage(error: BaseException) -> bool:
     if isinstance(error, asyncpg.PostgresError):
         state = error.sqlstate or ""
         return state in _OUTAGES or state[:2] in _OUTAGE_CLASSES
+    if isinstance(error, asyncpg.InternalClientError):
+        return True  # the connection is in no state to be used: it is dropped, the next one is sound
     if isinstance(error, asyncpg.InterfaceError):
         # A closed connection or pool; asyncpg's errors about bad arguments are ValueErrors too.
         return not isinstance(error, ValueError)

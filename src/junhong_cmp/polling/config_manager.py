@@ -6,12 +6,12 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
-import asyncpg
 import structlog
 
 from junhong_cmp.cards.model import Card
 from junhong_cmp.db.listener import Listener
 from junhong_cmp.db.pool import Pool
+from junhong_cmp.db.retrying import DATABASE_FAULTS
 from junhong_cmp.polling.background import cancel_and_wait
 from junhong_cmp.polling.config import PollingConfigSnapshot, build_snapshot
 from junhong_cmp.polling.config_store import load_config
@@ -59,7 +59,7 @@ class PollingConfigManager:
         """Read the configuration once, then keep it up to date.
 
         Raises:
-            OSError, asyncpg.PostgresError, asyncpg.InterfaceError: the first read failed.
+            DATABASE_FAULTS: the first read failed.
 
         """
         await self.refresh()
@@ -78,7 +78,7 @@ class PollingConfigManager:
         """Read the database now and take its configuration over if it is valid.
 
         Raises:
-            OSError, asyncpg.PostgresError, asyncpg.InterfaceError: it could not be read.
+            DATABASE_FAULTS: it could not be read.
 
         """
         async with self._pool.acquire() as conn:
@@ -126,7 +126,7 @@ class PollingConfigManager:
             self._changed.clear()
             try:
                 await self.refresh()
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            except DATABASE_FAULTS as error:
                 if reachable:
                     log.warning("轮询配置读取失败，继续使用当前版本", error=type(error).__name__)
                 reachable = False

@@ -10,8 +10,9 @@ from junhong_cmp.cards.observations import FailureWrite, Recorded
 from junhong_cmp.cards.records import record_failure
 from junhong_cmp.db.batching import MicroBatcher
 from junhong_cmp.db.pool import Conn, Pool
+from junhong_cmp.db.retrying import DATABASE_FAULTS
 from junhong_cmp.gateway.errors import CardUnknown, GatewayError
-from junhong_cmp.polling.query import DATABASE_FAULTS, recording_batcher
+from junhong_cmp.polling.query import recording_batcher
 from junhong_cmp.polling.stats import PollStats
 from junhong_cmp.polling.tasks import POLLING_TASK_TYPES, TaskType
 

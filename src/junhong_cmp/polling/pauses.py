@@ -2,13 +2,13 @@
 
 from datetime import datetime, timedelta
 
-import asyncpg
 import structlog
 
 from junhong_cmp.cards.account_store import pause_account
 from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.clock import Clock, SystemClock
 from junhong_cmp.db.pool import Pool
+from junhong_cmp.db.retrying import DATABASE_FAULTS
 from junhong_cmp.gateway.errors import AccountPausing
 
 log = structlog.stdlib.get_logger(__name__)
@@ -56,7 +56,7 @@ class AccountPauses:
         try:
             async with self._pool.acquire() as conn:
                 await pause_account(conn, account.id, until, error.reason)
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as fault:
+        except DATABASE_FAULTS as fault:
             # Others learn it from the carrier themselves; this process keeps to it.
             log.warning("账号暂停未能写入数据库", account=account.code, error=type(fault).__name__)
         return length

@@ -7,12 +7,12 @@ from junhong_cmp.cards.model import Card, CarrierAccount
 from junhong_cmp.cards.store import load_cards
 from junhong_cmp.db.batching import MicroBatcher
 from junhong_cmp.db.pool import Pool
+from junhong_cmp.db.retrying import DATABASE_FAULTS
 from junhong_cmp.gateway.client import GatewayClient
 from junhong_cmp.polling.config_manager import PollingConfigManager
 from junhong_cmp.polling.due import PollRule
 from junhong_cmp.polling.eligibility import first_due_of
 from junhong_cmp.polling.pauses import AccountPauses
-from junhong_cmp.polling.query import DATABASE_FAULTS
 from junhong_cmp.polling.queue_manager import PollingQueueManager
 from junhong_cmp.polling.rare_log import RareLog
 from junhong_cmp.polling.settings import PollingSettings

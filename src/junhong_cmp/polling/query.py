@@ -4,8 +4,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-import asyncpg
-
 from junhong_cmp.cards.model import Card
 from junhong_cmp.cards.observations import Recorded
 from junhong_cmp.db.batching import MicroBatcher
@@ -44,7 +42,3 @@ def recording_batcher(
         return await in_transaction(pool, lambda conn: record(conn, writes))
 
     return MicroBatcher(flush, name=name)
-
-
-DATABASE_FAULTS: tuple[type[Exception], ...] = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
-"""What PostgreSQL being away, or refusing one row, looks like to a caller."""

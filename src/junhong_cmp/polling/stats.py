@@ -7,12 +7,11 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-import asyncpg
 import structlog
 
 from junhong_cmp.clock import Clock, SystemClock
 from junhong_cmp.db.pool import Conn, Pool
-from junhong_cmp.db.retrying import in_transaction
+from junhong_cmp.db.retrying import DATABASE_FAULTS, in_transaction
 from junhong_cmp.polling.lag import BUCKETS, lag_bucket
 from junhong_cmp.polling.stats_store import ErrorGroup, MinuteCounts, MinuteKey, add_errors, add_minutes
 from junhong_cmp.polling.tasks import TaskType
@@ -115,7 +114,7 @@ class PollStats:
         """Write what was counted; when that fails it is kept for the next time.
 
         Raises:
-            OSError, asyncpg.PostgresError, asyncpg.InterfaceError: PostgreSQL could not take it.
+            DATABASE_FAULTS: PostgreSQL could not take it.
 
         """
         if not self._minutes and not self._errors:
@@ -185,7 +184,7 @@ class PollStats:
     async def _try_flush(self) -> bool:
         try:
             await self.flush()
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+        except DATABASE_FAULTS:
             return False
         return True
 

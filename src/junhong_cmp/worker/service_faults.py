@@ -5,14 +5,13 @@ from typing import Final
 import asyncpg
 from redis.exceptions import AuthenticationError, NoPermissionError, RedisClusterException, RedisError
 
+from junhong_cmp.db.retrying import DATABASE_FAULTS
 from junhong_cmp.errors import ConfigError
 
 SERVICE_ERRORS: Final = (
-    OSError,  # refused, reset, no such socket; TimeoutError is one as well
+    *DATABASE_FAULTS,  # OSError among them: refused, reset, no such socket, timed out
     RedisError,
     RedisClusterException,  # no subclass of RedisError
-    asyncpg.PostgresError,
-    asyncpg.InterfaceError,
 )
 """All that connecting to a service and talking to it may raise."""
 
