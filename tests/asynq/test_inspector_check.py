@@ -194,7 +194,7 @@ async def test_tasks_no_place_holds(
 
 
 async def test_hashes_that_trimming_left_behind(redis: Redis) -> None:
-    """Go's inspector trims ids and leaves the hashes: back within the limits, the rest goes, locks and all."""
+    """Go's inspector trims ids and leaves the hashes: back within the limits, the rest goes, with locks."""
     clock = Clock()
     inspector = Inspector(redis, archive=ArchiveLimits(5, timedelta(days=1)), clock=clock)
     broker = Broker(redis, clock=clock)

@@ -10,7 +10,8 @@ from junhong_cmp.errors import DependencyUnavailableError
 
 
 def names(app: typer.Typer) -> list[str | None]:
-    return [command.name for command in app.registered_commands]
+    commands = [command.name for command in app.registered_commands]
+    return [*commands, *(str(group.name) for group in app.registered_groups)]
 
 
 def test_help_knows_every_command() -> None:

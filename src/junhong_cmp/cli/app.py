@@ -23,6 +23,8 @@ COMMANDS: Final = {
     "status": "junhong_cmp.cli.status",
     "simulate-gateway": "junhong_cmp.cli.simulate_gateway",
     "config": "junhong_cmp.cli.config",
+    "queue": "junhong_cmp.cli.queue",
+    "task": "junhong_cmp.cli.task",
 }
 # These close what they opened and answer to signals themselves; all others are ended the usual way.
 STOPS_BY_ITSELF: Final = frozenset({"worker", "up"})
