@@ -47,6 +47,18 @@ async def test_nothing_is_cut_off_in_a_narrow_terminal(tmp_path: Path) -> None:
     assert dsn in "".join(cells)
 
 
+async def test_a_pipe_gets_a_line_a_variable_with_its_value_as_it_is(tmp_path: Path) -> None:
+    env = {name: value for name, value in ENV.items() if name != "COLUMNS"}
+    value = "file:///var/lib/junhong" + "/long" * 30 + "/[red]/[/x]"
+    async with WorkerProcess(
+        {**env, "JUNHONG_STORAGE_URL": value}, arguments=("config",), cwd=tmp_path
+    ) as command:
+        assert await command.wait_exit() == 0, command.log_text
+    rows = [line for line in command.output.splitlines() if "JUNHONG_" in line]
+    assert len(rows) == len({line.split()[1] for line in rows}) > 30
+    assert any("JUNHONG_STORAGE_URL" in row and value in row for row in rows)
+
+
 async def test_a_wrong_configuration_is_told_in_plain_words(tmp_path: Path) -> None:
     async with WorkerProcess({"JUNHONG_LOG_LEVEL": "loud"}, arguments=("config",), cwd=tmp_path) as command:
         assert await command.wait_exit() == 78

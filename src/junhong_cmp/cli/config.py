@@ -29,16 +29,18 @@ def show_config(config_file: ConfigFile = None, as_json: AsJson = False) -> None
 
 
 def _print_table(resolution: config.Resolution) -> None:
-    from rich.console import Console  # noqa: PLC0415 - only a table needs it
-    from rich.table import Table  # noqa: PLC0415
+    from rich.markup import escape  # noqa: PLC0415 - only a table needs it
+    from rich.table import Table  # noqa: PLC0415 - as above
+
+    from junhong_cmp.cli.tables import open_console  # noqa: PLC0415 - as above
 
     table = Table("变量", "值", "来源", "说明", header_style="bold")
     for item in resolution.values:
         style = "dim" if item.origin == "默认值" else ""
-        table.add_row(item.variable, item.shown, item.origin, item.description, style=style)
+        table.add_row(item.variable, escape(item.shown), escape(item.origin), item.description, style=style)
     for column in table.columns:
         column.overflow = "fold"  # a value cut off can't be checked
-    console = Console()
-    console.print(table)
+    table.columns[0].no_wrap = True
+    open_console().print(table)
     for warning in resolution.warnings:
         typer.echo(f"注意：{warning}", err=True)

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from junhong_cmp.cli.status_report import Status
+from junhong_cmp.cli.tables import open_console
 
 
 def print_status(status: Status) -> None:
     """Print the report; texts that came from outside are shown as they are, never as markup."""
-    console = Console()
+    console = open_console()
     for table in _tables(status):
         for column in table.columns:
             column.overflow = "fold"  # wrapped, never cut off
