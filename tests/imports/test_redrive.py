@@ -4,6 +4,7 @@ from structlog.testing import capture_logs
 from tests.imports.card_files import Announcements, PutFile, card_file, delivery
 
 from junhong_cmp.asynq.client import Client
+from junhong_cmp.embedded.postgres_server import EmbeddedPostgres
 from junhong_cmp.imports.handler import CardImportHandler
 from junhong_cmp.imports.redrive import ImportRedriveHandler
 from junhong_cmp.storage.store import Storage
@@ -51,3 +52,17 @@ async def test_an_import_that_stands_still_is_reported_once(
     assert [(entry["event"], entry["import_ids"]) for entry in logs] == [
         ("导入长时间没有进展，请检查导入队列与归档任务", [task.id])
     ]
+
+
+async def test_while_the_database_is_away_the_next_firing_has_to_do(
+    pool: asyncpg.Pool, redis: Redis, put_file: PutFile, postgres_server: EmbeddedPostgres
+) -> None:
+    task = await put_file(card_file([1]))
+    handler = ImportRedriveHandler(pool, Client(redis))
+    await postgres_server.stop()
+    with capture_logs() as logs:
+        await handler.process_task(delivery(task.id))
+    assert [entry["event"] for entry in logs] == ["数据库不可用，下次再检查未完成的导入"]
+    await postgres_server.start()
+    await handler.process_task(delivery(task.id))
+    assert await redis.llen("asynq:{import}:pending") == 1

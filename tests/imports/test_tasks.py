@@ -19,7 +19,8 @@ def test_unknown_fields_of_a_newer_producer_are_ignored() -> None:
 @pytest.mark.parametrize(
     "payload",
     [b"", b"\xff", b"[]", b"null", b"1", b"{}", b'{"v":1}', b'{"v":"1","import_task_id":1}',
-     b'{"v":1,"import_task_id":"1"}', b'{"v":1,"import_task_id":true}', b'{"v":1,"import_task_id":0}'],
+     b'{"v":1,"import_task_id":"1"}', b'{"v":1,"import_task_id":true}', b'{"v":1,"import_task_id":0}',
+     b'{"v":1,"import_task_id":9223372036854775808}'],
 )  # fmt: skip
 def test_what_is_no_payload_is_never_retried(payload: bytes) -> None:
     with pytest.raises(SkipRetry):

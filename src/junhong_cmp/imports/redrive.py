@@ -10,6 +10,7 @@ from junhong_cmp.asynq.client import Client
 from junhong_cmp.asynq.processing_task import ProcessingTask
 from junhong_cmp.asynq.task import EnqueueStatus
 from junhong_cmp.db.pool import Pool
+from junhong_cmp.db.retrying import DATABASE_FAULTS, is_outage
 from junhong_cmp.imports.store import list_unfinished
 from junhong_cmp.imports.tasks import message_for
 
@@ -32,8 +33,13 @@ class ImportRedriveHandler:
         self._reported: set[int] = set()
 
     async def process_task(self, task: ProcessingTask) -> None:  # noqa: ARG002 - the task carries nothing
-        """Enqueue what is missing."""
-        await self.redrive()
+        """Enqueue what is missing; while PostgreSQL is away the next firing has to do."""
+        try:
+            await self.redrive()
+        except DATABASE_FAULTS as error:
+            if not is_outage(error):
+                raise
+            log.warning("数据库不可用，下次再检查未完成的导入", error=type(error).__name__)
 
     async def redrive(self) -> list[int]:
         """Enqueue what is missing and return the ids of those imports."""

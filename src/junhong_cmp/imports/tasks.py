@@ -11,6 +11,7 @@ from junhong_cmp.polling.tasks import IMPORT_QUEUE, PAYLOAD_VERSION, TaskType
 
 _TIMEOUT: Final = timedelta(hours=2)
 _NEWER_VERSION_DELAY: Final = timedelta(minutes=5)
+_IDS_END: Final = 2**63
 
 
 def message_for(import_id: int) -> tuple[Task, EnqueueOptions]:
@@ -35,6 +36,6 @@ def decode_payload(payload: bytes) -> int:
         raise SkipRetry("导入任务载荷无法解析") from error
     if type(version) is int and version > PAYLOAD_VERSION:
         raise PutBack(_NEWER_VERSION_DELAY, f"导入任务载荷版本 {version} 高于当前支持的 {PAYLOAD_VERSION}")
-    if version != PAYLOAD_VERSION or type(import_id) is not int or import_id <= 0:
+    if version != PAYLOAD_VERSION or type(import_id) is not int or not 0 < import_id < _IDS_END:
         raise SkipRetry("导入任务载荷的字段无效")
     return import_id
