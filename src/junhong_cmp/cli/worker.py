@@ -11,10 +11,9 @@ from junhong_cmp.cli.options import ConfigFile, PostgresDsn, RedisUrl
 from junhong_cmp.cli.signals import StopSignals
 from junhong_cmp.cli.usage import ChineseCommand
 from junhong_cmp.errors import ConfigError
+from junhong_cmp.worker.report import UNNAMED
 
 log = structlog.stdlib.get_logger(__name__)
-
-UNNAMED = "未命名"
 
 
 def register(app: typer.Typer) -> None:

@@ -75,7 +75,7 @@ def _open_s3(parts: SplitResult, timeout: timedelta) -> S3Store:
         virtual_hosted_style_request=hosted,
         client_options={
             "allow_http": allow_http,
-            "connect_timeout": timedelta(seconds=5),
+            "connect_timeout": _CONNECT_TIMEOUT,
             "timeout": timeout,
         },
         retry_config={"max_retries": 3, "retry_timeout": timeout},

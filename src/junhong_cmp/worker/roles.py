@@ -22,7 +22,9 @@ ENABLED_MODULES: Final[Mapping[WorkerRole, frozenset[ModuleName]]] = {
     WorkerRole.CONSUMER: frozenset({ModuleName.QUEUE_SERVER}),
 }
 
-SCHEDULING_ROLES: Final = frozenset({WorkerRole.ALL, WorkerRole.LEADER})
+SCHEDULING_ROLES: Final = frozenset(
+    role for role, modules in ENABLED_MODULES.items() if ModuleName.POLLING_SCHEDULER in modules
+)
 """Roles that carry the singleton scheduling duty."""
 
 
