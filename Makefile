@@ -70,4 +70,5 @@ run: setup ## the main job on embedded Redis and PostgreSQL; Ctrl-C ends it
 check: lint types arch test ## everything that must be green before a commit lands
 
 clean: ## remove the environment, caches and demo data
+	@if [ -L .junhong/postgres ]; then rm -rf "$$(readlink .junhong/postgres)"; fi
 	rm -rf $(VENV) .junhong .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage .coverage.* htmlcov

@@ -16,8 +16,12 @@ from tests.scenarios.platform import Platform
 from tests.waiting import wait_until
 from tests.worker_process import environment
 
+from junhong_cmp.cards.account_store import find_account
 from junhong_cmp.config.settings import Settings
 from junhong_cmp.config.variables import derive_variables
+from junhong_cmp.db.pool import Pool
+from junhong_cmp.polling.config_manager import PollingConfigManager
+from junhong_cmp.polling.tasks import POLLING_TASK_TYPES
 
 ROOT = Path(__file__).parents[2]
 READMES = ("README.md", "README.zh-CN.md")
@@ -151,3 +155,31 @@ def working_in(folder: Path) -> list[str]:
         if process.status() != psutil.STATUS_ZOMBIE and any(str(folder) in text for text in known):
             found.append(f"{process.pid} {known[:3]}")
     return found
+
+
+@pytest.mark.parametrize("name", READMES)
+async def test_the_rows_make_a_polled_account(name: str, pool: Pool, postgres_dsn: str) -> None:
+    blocks = re.findall(r"```sql\n(.*?)```", (ROOT / name).read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) == 1
+    await pool.execute(blocks[0])
+    async with pool.acquire() as conn:
+        account = await find_account(conn, "cmcc-01")
+    assert account is not None
+    manager = PollingConfigManager(pool, postgres_dsn)
+    await manager.start()
+    try:
+        assert [rule.name for rule in manager.snapshot.rules] == ["default"]
+        assert all(manager.snapshot.rules[0].intervals.get(kind) for kind in POLLING_TASK_TYPES)
+        assert account.id in manager.snapshot.accounts
+    finally:
+        await manager.stop()
+
+
+def test_clean_takes_a_cluster_that_lies_elsewhere_along(tmp_path: Path) -> None:
+    cluster = tmp_path / "elsewhere" / "cluster"
+    cluster.mkdir(parents=True)
+    (tmp_path / ".junhong").mkdir()
+    (tmp_path / ".junhong" / "postgres").symlink_to(cluster)
+    subprocess.run(["make", "-f", str(ROOT / "Makefile"), "clean"], cwd=tmp_path, check=True)  # noqa: S607 - as written
+    assert not cluster.exists()
+    assert not (tmp_path / ".junhong").exists()
