@@ -17,6 +17,7 @@ from tests.waiting import wait_until
 from tests.worker_process import environment
 
 from junhong_cmp.cards.account_store import find_account
+from junhong_cmp.cli import app as cli
 from junhong_cmp.config.settings import Settings
 from junhong_cmp.config.variables import derive_variables
 from junhong_cmp.db.pool import Pool
@@ -78,6 +79,12 @@ async def read_until(process: asyncio.subprocess.Process, text: str, limit_s: fl
 
 def test_both_languages_show_the_same_commands() -> None:
     assert commands_of("README.zh-CN.md") == COMMANDS
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_the_table_lists_the_commands_there_are(name: str) -> None:
+    listed = re.findall(r"^\| `junhong ([a-z-]+)", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE)
+    assert listed == list(cli.COMMANDS)
 
 
 def test_every_command_is_tried_here() -> None:
