@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 import structlog
 
@@ -16,12 +17,17 @@ from junhong_cmp.asynq.wakeup import Wakeups
 
 log = structlog.stdlib.get_logger(__name__)
 
+_MOST_OF_ONE_HAND: Final = 8
+"""With fewer slots a script has too little to do for two hands to pay."""
+
 
 class Fetcher:
     """A fetcher fills the free slots with tasks: one script a queue takes as many as there is room for.
 
     It never holds a task it cannot start at once. Between rounds it waits for
-    ``signal``: a slot became free, a queue may have work, or it is to stop.
+    ``signal``: a slot became free, a queue may have work, or it is to stop. Two
+    hands fetch half of the slots each, so that Redis is busy with one's script
+    while handlers of the other's tasks run.
     """
 
     def __init__(
@@ -44,6 +50,10 @@ class Fetcher:
         self._backoff = Backoff(config.intervals.backoff_cap)
         self._outage = OutageLog("取任务")
         self._stopping = asyncio.Event()
+        # What an admission lets in is known only once a task has been seen: then one hand at a time.
+        self._hands = 1 if self._admission is not None or config.concurrency <= _MOST_OF_ONE_HAND else 2
+        self._most_at_once = -(-config.concurrency // self._hands)
+        self._asked = 0
 
     def stop(self) -> None:
         """Take no more tasks; what a running script still brings goes back to its queue."""
@@ -52,6 +62,11 @@ class Fetcher:
 
     async def run(self) -> None:
         """Fetch until :meth:`stop`, or until the server has started all tasks it was to run."""
+        async with asyncio.TaskGroup() as hands:
+            for _ in range(self._hands):
+                hands.create_task(self._fetch())
+
+    async def _fetch(self) -> None:
         while not self._stopping.is_set() and not self._processor.exhausted:
             self._signal.clear()  # before looking, so that nothing that happens meanwhile is missed
             if not await self._fill_slots():
@@ -59,22 +74,28 @@ class Fetcher:
 
     async def _fill_slots(self) -> bool:
         """Ask the ready queues once; False when there was no slot or no queue to ask."""
-        free = 0 if self._acker.congested else self._processor.free_slots
+        free = 0 if self._acker.congested else self._processor.free_slots - self._asked
+        free = min(free, self._most_at_once)
         if free <= 0:
             return False
         ready = self._wakeups.ready()
         rooms = self._admission.rooms(ready) if self._admission is not None else None
         plan = self._order.shares(ready, free, rooms)
         self._wakeups.watch_sleeping()
-        for queue, count in plan:
-            try:
+        left = sum(count for _, count in plan)
+        self._asked += left  # for every queue at once: the other hand must not count on these slots
+        try:
+            for queue, count in plan:
                 await self._take(queue, count)
-            except FAULTS as error:
-                self._outage.failed(error)
-                await self._pause(self._backoff.next_delay())
-                break
-            self._outage.worked()
-            self._backoff.reset()
+                self._asked -= count
+                left -= count
+                self._outage.worked()
+                self._backoff.reset()
+        except FAULTS as error:
+            self._outage.failed(error)
+            await self._pause(self._backoff.next_delay())
+        finally:
+            self._asked -= left
         return bool(plan)
 
     async def _take(self, queue: str, count: int) -> None:

@@ -111,7 +111,13 @@ def decode(raw: bytes, *, task_id: str, queue: str) -> TaskMessage:
         raise InvalidMessageError("消息中的队列与所在队列不符")
     if not message.type.strip():
         raise InvalidMessageError("消息中的任务类型为空")
-    if min(message.timeout, message.deadline, message.retry, message.retried, message.retention) < 0:
+    if (
+        message.timeout < 0
+        or message.deadline < 0
+        or message.retry < 0
+        or message.retried < 0
+        or message.retention < 0
+    ):
         raise InvalidMessageError("消息中的时限、次数或保留时长为负")
     return message
 

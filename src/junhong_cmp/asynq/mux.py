@@ -1,12 +1,17 @@
 """Routing of tasks to handlers by task type."""
 
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
+from typing import Final
 
 from junhong_cmp.asynq.errors import AsynqError
 from junhong_cmp.asynq.processing_task import Handler, ProcessingTask
 
 HandlerFunction = Callable[[ProcessingTask], Awaitable[None]]
 Middleware = Callable[[Handler], Handler]
+
+_TYPES_KNOWN: Final = 4096
+"""Types whose handler is remembered; a type is a stranger's text, so their number must be bounded."""
 
 
 class UnknownTaskTypeError(AsynqError):
@@ -43,8 +48,9 @@ class ServeMux:
     def __init__(self) -> None:
         self._handlers: dict[str, Handler] = {}
         self._by_length: list[tuple[str, Handler]] = []
-        self._entry: Handler = FunctionHandler(self._route)
+        self._enter: HandlerFunction = self._route
         self._middleware: list[Middleware] = []
+        self._find = lru_cache(_TYPES_KNOWN)(self._search)
 
     @property
     def patterns(self) -> tuple[str, ...]:
@@ -66,6 +72,7 @@ class ServeMux:
         self._handlers[pattern] = chosen
         self._by_length.append((pattern, chosen))
         self._by_length.sort(key=lambda entry: len(entry[0]), reverse=True)
+        self._find.cache_clear()
 
     def use(self, *middleware: Middleware) -> None:
         """Wrap every handler of this mux; earlier middleware runs outside later middleware."""
@@ -73,14 +80,11 @@ class ServeMux:
         entry: Handler = FunctionHandler(self._route)
         for wrap in reversed(self._middleware):
             entry = wrap(entry)
-        self._entry = entry
+        self._enter = entry.process_task
 
     def find_handler(self, task_type: str) -> Handler | None:
         """Return the handler that would process ``task_type``, without middleware."""
-        exact = self._handlers.get(task_type)
-        if exact is not None:
-            return exact
-        return next((handler for prefix, handler in self._by_length if task_type.startswith(prefix)), None)
+        return self._find(task_type)
 
     async def process_task(self, task: ProcessingTask) -> None:
         """Route ``task`` through the middleware to its handler.
@@ -89,10 +93,16 @@ class ServeMux:
             UnknownTaskTypeError: no pattern fits the task's type.
 
         """
-        await self._entry.process_task(task)
+        await self._enter(task)
 
     async def _route(self, task: ProcessingTask) -> None:
-        handler = self.find_handler(task.type)
+        handler = self._find(task.type)
         if handler is None:
             raise UnknownTaskTypeError(task.type)
         await handler.process_task(task)
+
+    def _search(self, task_type: str) -> Handler | None:
+        exact = self._handlers.get(task_type)
+        if exact is not None:
+            return exact
+        return next((handler for prefix, handler in self._by_length if task_type.startswith(prefix)), None)
