@@ -1,115 +1,27 @@
-"""Ours against what the real Asynq v0.26.0 left in Redis, recorded by tests/interop/go (`record`)."""
+"""Ours against what the real Asynq v0.26.0 left in Redis when it enqueued, acknowledged and scheduled."""
 
 import base64
-import json
 import time
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 from redis.asyncio import Redis
+from tests.asynq.golden_states import STEPS, assert_same, dump, moved_to, recorded, step_named, task_of
 
-from junhong_cmp.asynq.asynq_pb2 import SchedulerEntry, TaskMessage
+from junhong_cmp.asynq.asynq_pb2 import SchedulerEnqueueEvent, SchedulerEntry, TaskMessage
 from junhong_cmp.asynq.broker import Broker
 from junhong_cmp.asynq.broker_types import Ack, AckKind
 from junhong_cmp.asynq.client import Client
+from junhong_cmp.asynq.go_text import format_options
 from junhong_cmp.asynq.scheduler import CronEntry, Scheduler
+from junhong_cmp.asynq.scheduler_view import SchedulerView
 from junhong_cmp.asynq.task import EnqueueOptions, Task
 
-STEPS = json.loads((Path(__file__).parent / "golden" / "asynq-v0.26.0.json").read_text(encoding="utf-8"))
 ENQUEUES = [step for step in STEPS if step["name"] == "enqueue"]
-OUTCOMES = {step["name"]: step for step in STEPS if step["name"] not in {"enqueue", "scheduler"}}
-SCHEDULER = next(step for step in STEPS if step["name"] == "scheduler")
-
-
-def seconds(value: int | None) -> timedelta | None:
-    return timedelta(seconds=value) if value else None
-
-
-def instant(value: int | None) -> datetime | None:
-    return datetime.fromtimestamp(value, UTC) if value else None
-
-
-def task_of(case: dict[str, Any]) -> tuple[Task, EnqueueOptions]:
-    payload = base64.b64decode(case["payload"]) if case["payload"] else b""
-    options = EnqueueOptions(
-        queue=case["queue"],
-        task_id=case["task_id"],
-        max_retry=case.get("max_retry", 25),
-        timeout=seconds(case.get("timeout")),
-        deadline=instant(case.get("deadline")),
-        unique_for=seconds(case.get("unique_for")),
-        retention=seconds(case.get("retention")),
-        process_at=instant(case.get("process_at")),
-        group=case.get("group"),
-    )
-    return Task(case["type"], payload, case.get("headers", {})), options
-
-
-async def dump(redis: Any) -> dict[str, dict[str, Any]]:
-    """The database as ``interop record`` writes it."""
-    found: dict[str, dict[str, Any]] = {}
-    for key in sorted(await redis.keys("*")):
-        kind = (await redis.type(key)).decode()
-        one: dict[str, Any] = {"kind": kind, "ttl_s": await redis.ttl(key)}
-        if kind == "string":
-            one["value"] = await redis.get(key)
-        elif kind == "list":
-            one["list"] = await redis.lrange(key, 0, -1)
-        elif kind == "set":
-            one["list"] = sorted(await redis.smembers(key))
-        elif kind == "zset":
-            one["scores"] = dict(await redis.zrange(key, 0, -1, withscores=True))
-        else:
-            one["fields"] = await redis.hgetall(key)
-        found[key.decode()] = one
-    return found
-
-
-def recorded(step: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    found = {}
-    for key in step["keys"]:
-        one: dict[str, Any] = {"kind": key["kind"], "ttl_s": round(key["ttl_s"])}
-        if "value" in key:
-            one["value"] = base64.b64decode(key["value"])
-        if "list" in key:
-            one["list"] = sorted(base64.b64decode(raw) for raw in key["list"])
-        if "scores" in key:
-            one["scores"] = {member.encode(): score for member, score in key["scores"].items()}
-        if "fields" in key:
-            one["fields"] = {name.encode(): base64.b64decode(raw) for name, raw in key["fields"].items()}
-        found[key["key"]] = one
-    return found
-
-
-def moved_to(at: float, found: dict[str, dict[str, Any]], recorded_at: int) -> dict[str, dict[str, Any]]:
-    """The same database as if it had been recorded at another time."""
-    then, now = (datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%d") for instant in (recorded_at, at))
-    moved = {key.replace(then, now): one for key, one in found.items()}
-    for one in moved.values():
-        if "scores" in one:
-            one["scores"] = {member: score + at - recorded_at for member, score in one["scores"].items()}
-    return moved
-
-
-def assert_same(ours: dict[str, dict[str, Any]], theirs: dict[str, dict[str, Any]]) -> None:
-    """Equal but for the clock: times may differ by a second or two; the caller compares the message."""
-    assert set(ours) == set(theirs)
-    for key, one in ours.items():
-        other = theirs[key]
-        assert one["kind"] == other["kind"], key
-        assert one.get("value") == other.get("value"), key
-        assert one.get("list") == other.get("list"), key
-        if "ttl_s" in other and other["ttl_s"] > 0:
-            assert one["ttl_s"] == pytest.approx(other["ttl_s"], abs=5), key
-        else:
-            assert one["ttl_s"] == -1, key
-        if "scores" in one:
-            assert one["scores"] == pytest.approx(other["scores"], abs=2), key
-        if "fields" in one:
-            assert set(one["fields"]) == set(other["fields"]), key
-            assert one["fields"][b"state"] == other["fields"][b"state"]
+SCHEDULER = step_named("scheduler")
+HOUR = timedelta(hours=1)
+FAR_FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("step", ENQUEUES, ids=[step["case"]["name"] for step in ENQUEUES])
@@ -139,7 +51,7 @@ async def test_enqueueing_leaves_the_same_bytes(redis: Redis, step: dict[str, An
     ],
 )
 async def test_handing_back_leaves_the_same_state(redis: Redis, name: str, kind: AckKind) -> None:
-    step = OUTCOMES[name]
+    step = step_named(name)
     # Day counters expire by the server's clock, so this cannot be played at the time of the recording.
     at = time.time()
     theirs = moved_to(at, recorded(step), step["at"])
@@ -166,14 +78,19 @@ async def test_handing_back_leaves_the_same_state(redis: Redis, name: str, kind:
         assert ours_message == original
 
 
+def entries_of_go() -> list[SchedulerEntry]:
+    (theirs,) = (key for key in SCHEDULER["keys"] if key["key"].startswith("asynq:schedulers:"))
+    return [SchedulerEntry.FromString(base64.b64decode(raw)) for raw in theirs["list"]]
+
+
 async def test_a_scheduler_shows_the_same_entry(redis: Redis) -> None:
     (theirs,) = (key for key in SCHEDULER["keys"] if key["key"].startswith("asynq:schedulers:"))
-    original = SchedulerEntry.FromString(base64.b64decode(theirs["list"][0]))
+    original = next(entry for entry in entries_of_go() if "MaxRetry(3)" in entry.enqueue_options)
     options = EnqueueOptions(
         queue="golden",
         max_retry=3,
         timeout=timedelta(seconds=90),
-        unique_for=timedelta(hours=1),
+        unique_for=HOUR,
         retention=timedelta(hours=2),
     )
     entry = CronEntry(original.id, original.spec, Task("golden:cron", b"{}"), options)
@@ -184,3 +101,33 @@ async def test_a_scheduler_shows_the_same_entry(redis: Redis) -> None:
     shape = scheduler._view._keys.scheduler.count(":")
     assert shape == theirs["key"].count(":")
     assert await redis.zscore("asynq:schedulers", scheduler._view._keys.scheduler) == SCHEDULER["at"] + 20
+
+
+@pytest.mark.parametrize(
+    ("mark", "options"),
+    [
+        ("Group(", {"queue": "golden", "deadline": FAR_FUTURE, "group": 'a "b"', "process_in": HOUR / 12}),
+        ("ProcessAt(", {"queue": "卡\n", "process_at": FAR_FUTURE, "timeout": timedelta(seconds=1.5)}),
+    ],
+)
+def test_every_kind_of_option_reads_the_same(mark: str, options: dict[str, Any]) -> None:
+    original = next(
+        entry for entry in entries_of_go() if any(text.startswith(mark) for text in entry.enqueue_options)
+    )
+    assert sorted(format_options(EnqueueOptions(**options))) == sorted(original.enqueue_options)
+
+
+async def test_the_history_of_an_entry_has_the_same_bytes(redis: Redis) -> None:
+    theirs = recorded(step_named("history"))
+    (key,) = (name for name in theirs if name.startswith("asynq:scheduler_history:"))
+    ((member, score),) = theirs[key]["scores"].items()
+    event = SchedulerEnqueueEvent.FromString(member)
+    fired_at = event.enqueue_time.seconds + event.enqueue_time.nanos / 1e9
+    await SchedulerView(redis).record(key.rpartition(":")[2], event.task_id, fired_at)
+    ((ours, our_score),) = (await dump(redis))[key]["scores"].items()
+    assert our_score == score
+    written = SchedulerEnqueueEvent.FromString(ours)
+    # Our clocks count in floats, which cannot tell single nanoseconds at this distance from 1970.
+    assert abs(written.enqueue_time.nanos - event.enqueue_time.nanos) < 1000
+    written.enqueue_time.nanos = event.enqueue_time.nanos
+    assert written.SerializeToString(deterministic=True) == member

@@ -1,6 +1,6 @@
 // Command interop drives the real Asynq against a Redis on a unix socket, for the tests beside it.
 //
-//	interop <aggregate|bulk|enqueue|inspect|record|schedule|serve|work> <socket> [flags]
+//	interop <aggregate|bulk|details|enqueue|inspect|operate|record|schedule|serve|work> <socket> [flags]
 //
 // Every subcommand prints JSON to standard output.
 package main
@@ -15,14 +15,16 @@ import (
 
 func main() {
 	if len(os.Args) < 3 {
-		fail(fmt.Errorf("usage: interop <aggregate|bulk|enqueue|inspect|record|schedule|serve|work> <socket> [flags]"))
+		fail(fmt.Errorf("usage: interop <aggregate|bulk|details|enqueue|inspect|operate|record|schedule|serve|work> <socket> [flags]"))
 	}
 	connection := asynq.RedisClientOpt{Network: "unix", Addr: os.Args[2]}
 	commands := map[string]func(asynq.RedisClientOpt, []string) error{
 		"aggregate": aggregate,
 		"bulk":      bulk,
+		"details":   details,
 		"enqueue":   enqueue,
 		"inspect":   inspect,
+		"operate":   operate,
 		"record":    record,
 		"schedule":  schedule,
 		"serve":     serve,

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
@@ -42,11 +44,18 @@ func record(connection asynq.RedisClientOpt, _ []string) error {
 		}
 		steps = append(steps, step)
 	}
-	step, err := recordScheduler(connection, raw)
-	if err != nil {
-		return err
+	for _, recordOne := range []func(asynq.RedisClientOpt, *redis.Client) (recordedStep, error){
+		recordScheduler, recordHistory, recordActive, recordRequeue, recordNoFailure, recordPause,
+		recordForwardScheduled, recordForwardRetry, recordLeaseExpired, recordRetentionOver,
+		recordAggregationSet, recordAggregated, recordReclaimedSet,
+	} {
+		step, err := recordOne(connection, raw)
+		if err != nil {
+			return err
+		}
+		steps = append(steps, step)
 	}
-	return printJSON(append(steps, step))
+	return printJSON(steps)
 }
 
 func recordEnqueues(connection asynq.RedisClientOpt, raw *redis.Client) ([]recordedStep, error) {
@@ -90,26 +99,6 @@ func recordOutcome(connection asynq.RedisClientOpt, raw *redis.Client, order str
 	return recordedStep{order, at, &one, dump(raw)}, nil
 }
 
-func recordScheduler(connection asynq.RedisClientOpt, raw *redis.Client) (recordedStep, error) {
-	raw.FlushAll(context.Background())
-	scheduler := asynq.NewScheduler(connection, &asynq.SchedulerOpts{
-		HeartbeatInterval: 200 * time.Millisecond, LogLevel: asynq.FatalLevel,
-	})
-	_, err := scheduler.Register("0 0 1 1 *", asynq.NewTask("golden:cron", []byte("{}")),
-		asynq.Queue("golden"), asynq.MaxRetry(3), asynq.Timeout(90*time.Second), asynq.Unique(time.Hour),
-		asynq.Retention(2*time.Hour))
-	if err != nil {
-		return recordedStep{}, err
-	}
-	if err := scheduler.Start(); err != nil {
-		return recordedStep{}, err
-	}
-	time.Sleep(500 * time.Millisecond)
-	step := recordedStep{"scheduler", time.Now().Unix(), nil, dump(raw)}
-	scheduler.Shutdown()
-	return step, nil
-}
-
 func dump(raw *redis.Client) []recordedKey {
 	ctx := context.Background()
 	var keys []recordedKey
@@ -125,7 +114,7 @@ func dump(raw *redis.Client) []recordedKey {
 		case "zset":
 			one.Scores = map[string]float64{}
 			for _, member := range raw.ZRangeWithScores(ctx, name, 0, -1).Val() {
-				one.Scores[withoutHost(member.Member.(string))] = member.Score
+				one.Scores[asText(withoutHost(member.Member.(string)))] = member.Score
 			}
 		case "hash":
 			one.Fields = map[string][]byte{}
@@ -145,6 +134,14 @@ func withoutHost(text string) string {
 		return text
 	}
 	return strings.ReplaceAll(text, "{"+host+":", "{host:")
+}
+
+// asText writes what is no text, such as an encoded message, in base64 and says so.
+func asText(member string) string {
+	if utf8.ValidString(member) && !strings.ContainsAny(member, "\x00\n") {
+		return member
+	}
+	return "base64:" + base64.StdEncoding.EncodeToString([]byte(member))
 }
 
 func asBytes(texts []string) [][]byte {

@@ -62,14 +62,22 @@ func serve(connection asynq.RedisClientOpt, arguments []string) error {
 }
 
 func startServer(connection asynq.RedisClientOpt, queue string, handler asynq.Handler) *asynq.Server {
-	server := asynq.NewServer(connection, asynq.Config{
+	return startServerWith(connection, queue, handler, func(*asynq.Config) {})
+}
+
+func startServerWith(
+	connection asynq.RedisClientOpt, queue string, handler asynq.Handler, adjust func(*asynq.Config),
+) *asynq.Server {
+	config := asynq.Config{
 		Concurrency:              4,
 		Queues:                   map[string]int{queue: 1},
 		TaskCheckInterval:        200 * time.Millisecond,
 		DelayedTaskCheckInterval: 200 * time.Millisecond,
 		LogLevel:                 asynq.FatalLevel,
 		RetryDelayFunc:           func(int, error, *asynq.Task) time.Duration { return time.Hour },
-	})
+	}
+	adjust(&config)
+	server := asynq.NewServer(connection, config)
 	if err := server.Start(handler); err != nil {
 		fail(err)
 	}
