@@ -9,8 +9,10 @@ from functools import partial
 import structlog
 
 from junhong_cmp.asynq.acker import Acker
+from junhong_cmp.asynq.aggregator import Aggregator, GroupKeeper
 from junhong_cmp.asynq.asynq_pb2 import ServerInfo
 from junhong_cmp.asynq.broker import Broker, BrokerLimits
+from junhong_cmp.asynq.broker_groups import Groups
 from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.asynq.endings import end_tasks
 from junhong_cmp.asynq.fetcher import Fetcher
@@ -92,6 +94,9 @@ class Engine:
         self._subscriber = Subscriber(
             connections.blocking, self._processor.cancel_task, config.intervals.backoff_cap
         )
+        self._groups = Groups(connections.main, self._broker.limits.max_message_bytes)
+        self._aggregator = self._make_aggregator()
+        self._aggregating: asyncio.Task[None] | None = None
         self._fetching: asyncio.Task[None] | None = None
         self._background: list[asyncio.Task[None]] = []
 
@@ -113,6 +118,8 @@ class Engine:
         self._wakeups.start()
         duties = [self._subscriber.run, *(loop.run for loop in self._maintenance())]
         self._background = [asyncio.create_task(_keep_running(duty)) for duty in duties]
+        if self._aggregator is not None:
+            self._aggregating = asyncio.create_task(_keep_running(self._aggregator.run))
         self._fetching = asyncio.create_task(_keep_running(self._fetch))
 
     def stop_fetching(self) -> None:
@@ -165,12 +172,23 @@ class Engine:
             self.drain()
 
     async def _drain(self, until: float) -> None:
+        if self._aggregator is not None:
+            self._aggregator.stop()
         await asyncio.gather(end_tasks(self._background), self._wakeups.stop())
         await self._processor.wait_idle(until - time.monotonic())
+        await self._end_aggregating(until - time.monotonic())
         await self._end_fetching(until - time.monotonic())
         self._processor.cancel_all(CancelCause.SHUTDOWN)
         await self._processor.wait_idle(_CANCEL_WAIT_S)
         await self._put_back_unanswered()
+
+    async def _end_aggregating(self, patience_s: float) -> None:
+        """Let a callback that runs come to its end; what it was given otherwise goes back to its group."""
+        if self._aggregator is None or self._aggregating is None:
+            return
+        await asyncio.wait([self._aggregating], timeout=max(patience_s, 0.0))
+        await end_tasks([self._aggregating], _CUT_OFF_S)
+        await self._aggregator.put_back()
 
     async def _put_back_unanswered(self) -> None:
         """Put back what a dequeue that was cut off may have taken; what is missed waits for its lease."""
@@ -195,6 +213,12 @@ class Engine:
             self._processor.deadlines.report_abandoned(item, now)
         return len(left)
 
+    def _make_aggregator(self) -> Aggregator | None:
+        rules = self._config.aggregation
+        if rules is None:
+            return None
+        return Aggregator(self._groups, rules, list(self._config.queues), self._config.intervals.backoff_cap)
+
     def _make_heart(self, connections: Connections) -> Heart:
         intervals = self._config.intervals
         heartbeater = Heartbeater(self._table, intervals, self._info, on_lost=self._on_leases_lost)
@@ -211,10 +235,12 @@ class Engine:
 
     def _maintenance(self) -> list[MaintenanceLoop]:
         intervals = self._config.intervals
+        keeper = GroupKeeper(self._groups, aggregates=self._aggregator is not None)
         duties = (
             ("转发到期任务", Forwarder(self._broker).forward, intervals.forward),
             ("收回失联任务", Recoverer(self._broker, self._table, self._config).recover, intervals.recover),
             ("清理已完成任务", Janitor(self._broker).clean, intervals.janitor),
+            ("放回中断的分组汇总", keeper.keep, intervals.recover),
         )
         queues = list(self._config.queues)
         return [

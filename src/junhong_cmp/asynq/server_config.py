@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from junhong_cmp.asynq.aggregation import Aggregation
 from junhong_cmp.asynq.cancel_requests import CancelPolicy
 from junhong_cmp.asynq.errors import AsynqError
 from junhong_cmp.asynq.observer import ServerObserver
@@ -86,6 +87,8 @@ class ServerConfig:
     """False keeps the error from counting as a retry, as long as retries are left."""
     error_handler: ErrorHandler | None = None
     """Called with the task and its error before the error is recorded; must not block."""
+    aggregation: Aggregation | None = None
+    """How tasks with a group become one; without it they wait for a server that knows."""
     cancel_policy: CancelPolicy = CancelPolicy.RETRY
     """What becomes of a task an operator cancelled, unless the request says so itself."""
     observer: ServerObserver | None = None

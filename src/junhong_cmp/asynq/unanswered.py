@@ -44,23 +44,28 @@ class UnansweredDequeues:
         began = time.monotonic()
         if not tokens or began - self._looked_at.get(queue, float("-inf")) < _REPEAT_S:
             return 0
-        keys = queue_keys(queue)
-        asked = list(tokens)
-        count = int(
-            await _PUT_BACK.run(
-                self._redis,
-                [keys.active, keys.lease, keys.pending],
-                [keys.task_prefix, int(now * 1e9), _LOOK_AT_MOST, *asked],
-            )
-        )
         self._looked_at[queue] = began
-        self._forget(queue, [token for token in asked if began - tokens[token] > self._remember_s])
+        keys = queue_keys(queue)
+        old = [token for token, added_at in tokens.items() if began - added_at > self._remember_s]
+        try:
+            count = int(
+                await _PUT_BACK.run(
+                    self._redis,
+                    [keys.active, keys.lease, keys.pending],
+                    [keys.task_prefix, int(now * 1e9), _LOOK_AT_MOST, *tokens],
+                )
+            )
+        except BaseException:
+            self._looked_at.pop(queue, None)
+            raise
+        self._forget(queue, old)
         if count:
             log.warning("取任务的应答丢失，任务已放回队列", queue=queue, count=count)
         return count
 
     def _forget(self, queue: str, tokens: list[str]) -> None:
+        known = self._tokens.get(queue, {})
         for token in tokens:
-            del self._tokens[queue][token]
-        if not self._tokens[queue]:
-            del self._tokens[queue]
+            known.pop(token, None)  # another caller may have been here meanwhile
+        if not known:
+            self._tokens.pop(queue, None)
