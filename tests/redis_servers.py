@@ -124,10 +124,8 @@ class _WholeCluster(RedisCluster):
     """A client that lists the keys of all nodes, where redis-py's asks any one of them."""
 
     async def keys(self, pattern: str = "*") -> list[bytes]:  # type: ignore[override] # awaited alike
-        found: dict[str, list[bytes]] = await self.execute_command(
-            "KEYS", pattern, target_nodes=RedisCluster.PRIMARIES
-        )
-        return [key for keys in found.values() for key in keys]
+        found: list[bytes] = await self.execute_command("KEYS", pattern, target_nodes=RedisCluster.PRIMARIES)
+        return found
 
 
 class ThreeNodeCluster:

@@ -1,7 +1,7 @@
 """A cluster client that behaves under load, and as the first thing one does, like a single server's."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any, Final
@@ -9,7 +9,33 @@ from typing import Any, Final
 from redis.asyncio.cluster import ClusterPipeline, ClusterPubSub, RedisCluster
 from redis.exceptions import ConnectionError as RedisConnectionError
 
+from junhong_cmp.asynq.cancellation import CancellableConnection, CancellableSSLConnection, CancellableWrites
+
 _UNLIMITED: Final = 2**31
+
+
+class _ReplacedWhenClosed(CancellableWrites):
+    """Opens the connection anew, before anything is sent, if the node has closed it meanwhile.
+
+    The pool of a single server's client does that; the cluster client of redis-py takes its chances.
+    """
+
+    async def send_packed_command(
+        self,
+        command: bytes | str | Iterable[bytes],
+        check_health: bool = True,  # noqa: FBT001, FBT002 - redis-py's
+    ) -> None:
+        if self._reader is not None and self._reader.at_eof():
+            await self.disconnect(nowait=True)
+        await super().send_packed_command(command, check_health)
+
+
+class NodeConnection(_ReplacedWhenClosed, CancellableConnection):
+    """A TCP connection to a node."""
+
+
+class NodeSSLConnection(_ReplacedWhenClosed, CancellableSSLConnection):
+    """A TLS connection to a node."""
 
 
 class ClusterClient(RedisCluster):
@@ -18,8 +44,13 @@ class ClusterClient(RedisCluster):
     redis-py's own refuses a command when all connections of a node are busy.
     """
 
-    def __init__(self, *, pool_size: int, pool_wait: timedelta, **settings: Any) -> None:
-        super().__init__(max_connections=_UNLIMITED, **settings)
+    def __init__(self, *, pool_size: int, pool_wait: timedelta, ssl: bool, **settings: Any) -> None:
+        super().__init__(max_connections=_UNLIMITED, ssl=ssl, **settings)
+        # Its constructor takes no connection class; the nodes it discovers later are made of these arguments.
+        connection_class = NodeSSLConnection if ssl else NodeConnection
+        self.connection_kwargs["connection_class"] = connection_class
+        for node in self.startup_nodes:
+            node.connection_class = connection_class
         self._free_slots = asyncio.Semaphore(pool_size)
         self._pool_wait_s = pool_wait.total_seconds()
 

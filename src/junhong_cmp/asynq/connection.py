@@ -267,16 +267,10 @@ def _open_sentinel(options: RedisOptions, settings: dict[str, Any]) -> RedisClie
 
 
 def _open_cluster(options: RedisOptions, settings: dict[str, Any]) -> RedisClient:
-    client = ClusterClient(
+    return ClusterClient(
         startup_nodes=[ClusterNode(host, port) for host, port in options.nodes],
         pool_size=options.pool_size,
         pool_wait=DEFAULT_TIMEOUT,
         ssl=options.tls,
         **settings,
     )
-    # Its constructor takes no connection class; the nodes it discovers later are made from these arguments.
-    connection_class = CancellableSSLConnection if options.tls else CancellableConnection
-    client.connection_kwargs["connection_class"] = connection_class
-    for node in client.startup_nodes:
-        node.connection_class = connection_class
-    return client
