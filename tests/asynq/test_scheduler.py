@@ -11,12 +11,14 @@ from structlog.testing import capture_logs
 from tests.waiting import wait_until
 
 from junhong_cmp.asynq.asynq_pb2 import SchedulerEntry, TaskMessage
+from junhong_cmp.asynq.broker import Broker
+from junhong_cmp.asynq.broker_types import Ack, AckKind
 from junhong_cmp.asynq.client import Client
 from junhong_cmp.asynq.connection import open_redis
 from junhong_cmp.asynq.cron import InvalidCronError
 from junhong_cmp.asynq.errors import InvalidTaskError
 from junhong_cmp.asynq.inspector import Inspector
-from junhong_cmp.asynq.scheduler import CronEntry, MisfirePolicy, Scheduler
+from junhong_cmp.asynq.scheduler import CronEntry, MisfirePolicy, OverlapPolicy, Scheduler
 from junhong_cmp.asynq.task import EnqueueOptions, Task
 
 QUEUE = EnqueueOptions(queue="q")
@@ -344,3 +346,67 @@ async def test_entries_are_checked(
 ) -> None:
     with pytest.raises(error, match=says):
         Scheduler(redis, entries)
+
+
+class TestOverlap:
+    """A run that comes while the task of the previous one has not ended."""
+
+    ENTRY = hourly(overlap=OverlapPolicy.SKIP)
+
+    async def second_run(self, redis: Redis, *entries: CronEntry) -> list[str]:
+        with capture_logs() as logs:
+            await run_once(redis, TOP + HOUR, *(entries or [self.ENTRY]))
+        return [log["event"] for log in logs if "跳过" in log["event"]]
+
+    async def first_run(self, redis: Redis) -> None:
+        await run_once(redis, TOP - 1, self.ENTRY)
+        await run_once(redis, TOP, self.ENTRY)
+        assert await fired(redis) == [f"cron:hourly:{TOP}"]
+
+    @pytest.mark.parametrize("work", ["pending", "active", "retry"])
+    async def test_it_is_passed_over_and_settled(self, redis: Redis, work: str) -> None:
+        await self.first_run(redis)
+        broker = Broker(redis, clock=Clock(TOP))
+        if work != "pending":
+            (task,) = (await broker.dequeue("q", 1, owner="w")).tasks
+            if work == "retry":
+                await broker.ack("q", [Ack(AckKind.RETRY, task, at=TOP + 9 * HOUR)])
+        assert await self.second_run(redis) == ["定时任务跳过：上一次运行尚未结束"]
+        assert await redis.get(LAST) == str(TOP + HOUR).encode()
+        assert not await redis.exists(f"asynq:{{q}}:t:cron:hourly:{TOP + HOUR}")
+
+    @pytest.mark.parametrize("end", [AckKind.DONE, AckKind.COMPLETE, AckKind.ARCHIVE])
+    async def test_it_happens_once_the_other_has_ended_however(self, redis: Redis, end: AckKind) -> None:
+        await self.first_run(redis)
+        broker = Broker(redis, clock=Clock(TOP))
+        (task,) = (await broker.dequeue("q", 1, owner="w")).tasks
+        await broker.ack("q", [Ack(end, task)])
+        assert await self.second_run(redis) == []
+        assert await fired(redis) == [f"cron:hourly:{TOP + HOUR}"]
+
+    async def test_a_run_passed_over_does_not_hide_the_one_before_it(self, redis: Redis) -> None:
+        await self.first_run(redis)
+        await self.second_run(redis)
+        await run_once(redis, TOP + 2 * HOUR, self.ENTRY)
+        assert await fired(redis) == [f"cron:hourly:{TOP}"]
+
+    async def test_it_is_allowed_unless_told_otherwise(self, redis: Redis) -> None:
+        await self.first_run(redis)
+        await self.second_run(redis, hourly())
+        assert await fired(redis) == [f"cron:hourly:{TOP}", f"cron:hourly:{TOP + HOUR}"]
+
+
+async def test_jitter_spreads_the_processing_not_the_runs(redis: Redis) -> None:
+    entries = [
+        CronEntry(f"e{n}", "@hourly", Task("t"), QUEUE, jitter=timedelta(minutes=10)) for n in range(40)
+    ]
+    await run_once(redis, TOP - 1, *entries)
+    await run_once(redis, TOP, *entries)
+    found: Any = await redis.zrange("asynq:{q}:scheduled", 0, -1, withscores=True)
+    assert {raw.decode() for raw, _ in found} == {f"cron:e{n}:{TOP}" for n in range(40)}
+    delays = [score - TOP for _, score in found]
+    assert 0 <= min(delays) < 200 < max(delays) <= 600
+    for wrong in (timedelta(seconds=-1), timedelta(seconds=1)):
+        options = EnqueueOptions(process_at=datetime.now(UTC))
+        with pytest.raises(InvalidTaskError, match="抖动"):
+            Scheduler(redis, [CronEntry("x", "@hourly", Task("t"), options, jitter=wrong)])
