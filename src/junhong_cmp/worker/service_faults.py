@@ -8,7 +8,7 @@ from redis.exceptions import AuthenticationError, NoPermissionError, RedisCluste
 from junhong_cmp.db.retrying import DATABASE_FAULTS
 from junhong_cmp.errors import ConfigError
 
-SERVICE_ERRORS: Final = (
+SERVICE_ERRORS: Final[tuple[type[Exception], ...]] = (
     *DATABASE_FAULTS,  # OSError among them: refused, reset, no such socket, timed out
     RedisError,
     RedisClusterException,  # no subclass of RedisError
