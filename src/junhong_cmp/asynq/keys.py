@@ -130,6 +130,10 @@ class QueueKeys:
         """STRING: the scheduled instant, unix seconds, an entry of ours fired for last."""
         return f"{self.prefix}cron:{entry_id}:last"
 
+    def cron_run(self, entry_id: str) -> str:
+        """STRING: the id of the task an entry of ours enqueued last."""
+        return f"{self.prefix}cron:{entry_id}:run"
+
     def cron_since(self, entry_id: str) -> str:
         """STRING: since when, unix seconds, an entry of ours exists with its present spec."""
         return f"{self.prefix}cron:{entry_id}:since"

@@ -10,19 +10,19 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, tzinfo
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 
 from junhong_cmp.asynq.connection import RedisClient
-from junhong_cmp.asynq.cron import CronSchedule
+from junhong_cmp.asynq.cron import CronSchedule, InvalidCronError
 from junhong_cmp.asynq.errors import InvalidTaskError
 from junhong_cmp.asynq.misfire import MisfirePolicy
 from junhong_cmp.asynq.outages import FAULTS
-from junhong_cmp.asynq.scheduler_entry import CronEntry, ScheduledEntry
+from junhong_cmp.asynq.scheduler_entry import CronEntry, OverlapPolicy, ScheduledEntry
 from junhong_cmp.asynq.scheduler_view import SchedulerView
 
-__all__ = ["CronEntry", "MisfirePolicy", "Scheduler"]
+__all__ = ["CronEntry", "EntryChanges", "MisfirePolicy", "OverlapPolicy", "Scheduler"]
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -31,6 +31,17 @@ _LONGEST_SLEEP_S: Final = 1.0
 """The wall clock may jump under a sleeping scheduler."""
 _FIRST_BACKOFF_S: Final = 0.25
 _LONGEST_BACKOFF_S: Final = 5.0
+
+
+class EntryChanges(NamedTuple):
+    """What a change of entries did: how many came and went, and why which (by id) were refused.
+
+    A changed entry came and went.
+    """
+
+    added: int
+    removed: int
+    refused: dict[str, str]
 
 
 class Scheduler:
@@ -55,16 +66,42 @@ class Scheduler:
             InvalidTaskError: a task, its options or an id is wrong.
 
         """
-        if len({entry.id for entry in entries}) != len(entries):
-            raise InvalidTaskError("定时任务的条目编号重复")
+        _check_ids(entries)
+        self._redis = redis
+        self._tz = tz
         self._clock = clock
         self._view = SchedulerView(redis)
-        self._entries = [
-            ScheduledEntry(redis, entry, CronSchedule(entry.spec, tz=tz), self._view) for entry in entries
-        ]
+        self._entries = [self._make(entry) for entry in entries]
+        self._retired: list[ScheduledEntry] = []
         self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._next_beat = 0.0
+
+    def replace_entries(self, entries: Sequence[CronEntry]) -> EntryChanges:
+        """Go on with other entries; those that are as before are left alone, with all they remember.
+
+        A faulty entry is left out and stands in the answer.
+
+        Raises:
+            InvalidTaskError: two entries have one id; nothing was changed.
+
+        """
+        _check_ids(entries)
+        before = {scheduled.entry.id: scheduled for scheduled in self._entries}
+        after: dict[str, ScheduledEntry] = {}
+        refused: dict[str, str] = {}
+        for entry in entries:
+            known = before.get(entry.id)
+            try:
+                same = known is not None and known.entry == entry
+                after[entry.id] = known if known is not None and same else self._make(entry)
+            except (InvalidCronError, InvalidTaskError) as error:
+                refused[entry.id] = str(error)
+        self._retired += [scheduled for name, scheduled in before.items() if name not in after]
+        self._entries = list(after.values())
+        self._next_beat = 0.0
+        kept = sum(before.get(name) is scheduled for name, scheduled in after.items())
+        return EntryChanges(len(after) - kept, len(before) - kept, refused)
 
     async def start(self) -> None:
         """Begin to fire; does not wait for Redis."""
@@ -105,6 +142,9 @@ class Scheduler:
     async def _turn(self) -> float:
         """Fire what is due, show the entries when it is time to, and return how long to sleep."""
         now = self._clock()
+        while self._retired:
+            await self._retired[-1].forget()
+            self._retired.pop()
         for entry in self._entries:
             if self._stopping.is_set():
                 break
@@ -114,3 +154,11 @@ class Scheduler:
             self._next_beat = time.monotonic() + _BEAT_S
         next_due = min((entry.next_due for entry in self._entries), default=now + _LONGEST_SLEEP_S)
         return min(max(next_due - self._clock(), 0.0), _LONGEST_SLEEP_S)
+
+    def _make(self, entry: CronEntry) -> ScheduledEntry:
+        return ScheduledEntry(self._redis, entry, CronSchedule(entry.spec, tz=self._tz), self._view)
+
+
+def _check_ids(entries: Sequence[CronEntry]) -> None:
+    if len({entry.id for entry in entries}) != len(entries):
+        raise InvalidTaskError("定时任务的条目编号重复")

@@ -1,7 +1,9 @@
 """One cron entry at work: when it is due, what is enqueued, what is remembered."""
 
+import random
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from typing import Final
 
 import structlog
@@ -25,15 +27,27 @@ log = structlog.stdlib.get_logger(__name__)
 _FIRE: Final = LuaScript.load("junhong_cmp.asynq", "_enqueue", "cron_fire")
 _ENQUEUED: Final = 1
 _SETTLED_BEFORE: Final = 2
+_OVERLAP: Final = 4
 _DUPLICATE: Final = -1
 _MOST_RUNS_AT_ONCE: Final = 100
 _CLOCK_AHEAD_S: Final = 600
 """A last run further in the future than any honest skew stems from a clock that ran ahead: not believed."""
 
 
+class OverlapPolicy(StrEnum):
+    """SKIP: no run while the task of the previous one has not ended, its retries included. ALLOW: run."""
+
+    SKIP = "跳过"
+    ALLOW = "允许"
+
+
 @dataclass(frozen=True)
 class CronEntry:
-    """A periodic task. ``id`` names it for ever: its history and last run hang on it."""
+    """A periodic task. ``id`` names it for ever: its history and last run hang on it.
+
+    With ``jitter`` each run is processed a random time up to that later, so that many entries of one instant
+    do not all start at once.
+    """
 
     id: str
     spec: str
@@ -41,6 +55,8 @@ class CronEntry:
     options: EnqueueOptions = field(default_factory=EnqueueOptions)
     misfire: MisfirePolicy = MisfirePolicy.FIRE_ONCE
     grace: timedelta = timedelta(hours=1)
+    overlap: OverlapPolicy = OverlapPolicy.ALLOW
+    jitter: timedelta = timedelta(0)
 
 
 class ScheduledEntry:
@@ -53,6 +69,8 @@ class ScheduledEntry:
             raise InvalidTaskError("定时任务的条目编号不能为空")
         if entry.options.task_id is not None:
             raise InvalidTaskError("定时任务不能指定任务编号：它由条目与计划时间得出")
+        if entry.jitter < timedelta(0) or (entry.jitter and entry.options.process_at is not None):
+            raise InvalidTaskError("定时任务的抖动不能为负，也不能与执行时刻同用")
         check(entry.task, entry.options)
         self._redis = redis
         self._entry = entry
@@ -62,6 +80,15 @@ class ScheduledEntry:
         self._settled: float | None = None
         self._previous: int | None = None
         self.next_due = 0.0
+
+    @property
+    def entry(self) -> CronEntry:
+        """The entry as it was given."""
+        return self._entry
+
+    async def forget(self) -> None:
+        """Forget since when the entry exists: should it come back, it has missed nothing meanwhile."""
+        await self._redis.execute_command("DEL", self._keys.cron_since(self._entry.id))
 
     async def fire_due(self, now: float) -> None:
         """Enqueue what is due at ``now`` and was not settled by any scheduler."""
@@ -113,14 +140,23 @@ class ScheduledEntry:
         """Settle one step, unless another scheduler did; only the one that did reports and records."""
         entry = self._entry
         task_id = f"cron:{entry.id}:{step.instant}"
-        prepared = prepare(entry.task, replace(entry.options, task_id=task_id), now)
+        prepared = prepare(entry.task, self._options(task_id), now)
         if step.fire:
             await register_queues(self._redis, [entry.options.queue])
         head = [step.instant, int(now) + _CLOCK_AHEAD_S, int(now * 1e9), int(step.fire)]
         outcome = await _FIRE.run(
             self._redis,
-            [self._keys.cron_last(entry.id), self._keys.groups, *task_keys(prepared)],
-            [*head, *task_args(prepared)],
+            [
+                self._keys.cron_last(entry.id),
+                self._keys.groups,
+                *task_keys(prepared),
+                self._keys.cron_run(entry.id),
+            ],
+            [
+                *head,
+                *task_args(prepared),
+                self._keys.task_prefix if entry.overlap is OverlapPolicy.SKIP else "",
+            ],
         )
         if outcome == _SETTLED_BEFORE:
             return
@@ -128,15 +164,28 @@ class ScheduledEntry:
             log.warning(
                 "定时任务错过",
                 entry=entry.id,
-                scheduled=_instant(instant).isoformat(),
+                scheduled=_iso(instant),
                 policy=entry.misfire.value,
             )
         if outcome == _ENQUEUED:
             self._previous = step.instant
             await self._view.record(entry.id, task_id, now)
             log.debug("定时任务已入队", entry=entry.id, task_id=task_id)
+        elif outcome == _OVERLAP:
+            log.info("定时任务跳过：上一次运行尚未结束", entry=entry.id, scheduled=_iso(step.instant))
         elif outcome == _DUPLICATE:
             log.info("定时任务未入队：相同任务还在队列中", entry=entry.id, task_id=task_id)
+
+    def _options(self, task_id: str) -> EnqueueOptions:
+        options, jitter = self._entry.options, self._entry.jitter
+        if not jitter:
+            return replace(options, task_id=task_id)
+        delay = (options.process_in or timedelta(0)) + jitter * random.random()
+        return replace(options, task_id=task_id, process_in=delay)
+
+
+def _iso(unix_s: float) -> str:
+    return _instant(unix_s).isoformat()
 
 
 def _instant(unix_s: float) -> datetime:
