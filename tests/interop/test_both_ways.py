@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from tests.interop.every_state import HOUR, is_in, obey
@@ -9,7 +10,9 @@ from tests.interop.programs import GoAsynq
 from tests.interop.python_side import QUEUE, PythonSide
 from tests.waiting import wait_until
 
+from junhong_cmp.asynq.aggregation import Aggregation
 from junhong_cmp.asynq.processing_task import ProcessingTask
+from junhong_cmp.asynq.task import Task
 
 
 async def test_go_keeps_our_timeout_and_deadline(go: GoAsynq, ours: PythonSide) -> None:
@@ -89,6 +92,33 @@ async def test_go_joins_a_group_of_ours(go: GoAsynq, ours: PythonSide) -> None:
         await ours.put(name, name.encode(), group="cards")
     assert await go.run("aggregate", QUEUE) == {"type": "joined:cards", "payload": "a,b,c"}
     assert [await ours.state(name) for name in "abc"] == [None] * 3
+
+
+async def test_we_join_a_group_of_go(go: GoAsynq, ours: PythonSide) -> None:
+    """Two of Go's cases are for one group; one of them holds a lock, which ends with the task."""
+    cases = [case for case in await go.run("enqueue") if case.get("group")]
+    assert [case["state"] for case in cases] == ["aggregating", "aggregating"]
+    handled: list[ProcessingTask] = []
+
+    async def handle(task: ProcessingTask) -> None:
+        handled.append(task)
+
+    def join(group: str, tasks: Sequence[Task]) -> Task:
+        return Task(f"joined:{group}", b",".join(sorted(task.type.encode() for task in tasks)))
+
+    rules = Aggregation(aggregator=join, grace=timedelta(seconds=1))
+    async with ours.serving(handle, aggregation=rules):
+        await wait_until(
+            lambda: [task for task in handled if task.type == "joined:cards"], description="the group's task"
+        )
+        await wait_until(lambda: _idle(ours), description="all are acknowledged")
+    (joined,) = (task for task in handled if task.type == "joined:cards")
+    assert joined.payload == ",".join(sorted(case["type"] for case in cases)).encode()
+    seen = await go.run("inspect", QUEUE)
+    assert (seen["queue"]["aggregating"], seen["queue"]["pending"]) == (0, 0)
+    assert [await ours.state(case["task_id"]) for case in cases] == [None, None]
+    locks = await ours.redis.execute_command("KEYS", f"asynq:{{{QUEUE}}}:unique:{cases[1]['type']}:*")
+    assert locks == []
 
 
 async def test_a_cron_entry_of_go(go: GoAsynq, ours: PythonSide) -> None:
