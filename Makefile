@@ -9,10 +9,10 @@ PYTEST := $(BIN)/python -m pytest
 SPREAD := -n 3 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock fmt lint types arch test cover interop chaos bench bench-asynq run check clean
+.PHONY: help setup lock fmt lint types arch test test-redis7 test-cluster cover interop chaos bench bench-asynq run check clean
 
 help: ## list the verbs
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 setup: $(STAMP) ## make .venv with every dependency, pinned by hash, and the program .venv/bin/junhong
 
@@ -51,9 +51,15 @@ cover: setup ## the whole suite with branch coverage, and its floor
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-interop: setup ## against the real Go Asynq (needs Go)
+test-redis7: setup ## tests/asynq on the redis-server of PATH (REDIS=program takes another)
+	JUNHONG_TEST_REDIS=$(or $(REDIS),redis-server) $(PYTEST) $(SPREAD) tests/asynq
+
+test-cluster: setup ## tests/asynq on a cluster of three nodes
+	JUNHONG_TEST_REDIS_CLUSTER=1 $(PYTEST) $(SPREAD) tests/asynq
+
+interop: setup ## against Go's Asynq, its command line and asynqmon (needs Go; REDIS=program takes another)
 	@command -v go >/dev/null || { echo "make interop needs Go on PATH" >&2; exit 1; }
-	$(PYTEST) -m interop tests/interop
+	JUNHONG_TEST_REDIS=$(REDIS) $(PYTEST) -n 4 --dist loadfile -m interop tests/interop
 
 chaos: setup ## kill, freeze, cut, flush: the slower fault tests
 	$(PYTEST) -m chaos
