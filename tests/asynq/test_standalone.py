@@ -1,5 +1,6 @@
 """The package is complete by itself, and its README tells the truth."""
 
+import asyncio
 import os
 import re
 import shutil
@@ -55,7 +56,7 @@ print(sys.modules["junhong_cmp.asynq"].__path__[0])
 
 
 async def test_the_examples_of_the_readme_work_together(copied_out: Path, redis_url: str) -> None:
-    produce, serve, schedule = (
+    produce, serve, schedule, _ = (
         example.replace("redis://localhost:6379/0", redis_url) for example in EXAMPLES
     )
     schedule = schedule.replace('"30 3 * * *"', '"@every 1s"')
@@ -79,3 +80,15 @@ async def test_the_examples_of_the_readme_work_together(copied_out: Path, redis_
             process.send_signal(signal.SIGTERM)
         outputs = [process.communicate(timeout=15)[0] for process in processes]
     assert "StopReport(completed=0, requeued=0, abandoned=0)" in outputs[0]
+
+
+async def test_the_example_with_everything_ends_by_itself(copied_out: Path, redis_url: str) -> None:
+    process = run_alone(copied_out, "-c", EXAMPLES[3].replace("redis://localhost:6379/0", redis_url))
+    output, _ = await asyncio.to_thread(process.communicate, timeout=60)
+    assert process.returncode == 0, output
+    assert output.strip().splitlines()[-1] == (
+        "Counter({('digest:send', <TaskOutcome.SUCCEEDED: 'succeeded'>): 1})"
+    )
+    async with open_bench(redis_url) as bench:
+        assert await bench.redis.execute_command("KEYS", "asynq:{default}:[tag]*") == []
+        assert await bench.counter("processed") == 1

@@ -176,11 +176,10 @@ class Engine:
             self._aggregator.stop()
         await asyncio.gather(end_tasks(self._background), self._wakeups.stop())
         await self._processor.wait_idle(until - time.monotonic())
-        await self._end_aggregating(until - time.monotonic())
-        await self._end_fetching(until - time.monotonic())
+        left_s = until - time.monotonic()
+        await asyncio.gather(self._end_fetching(left_s), self._end_aggregating(left_s))
         self._processor.cancel_all(CancelCause.SHUTDOWN)
-        await self._processor.wait_idle(_CANCEL_WAIT_S)
-        await self._put_back_unanswered()
+        await asyncio.gather(self._processor.wait_idle(_CANCEL_WAIT_S), self._put_back_unanswered())
 
     async def _end_aggregating(self, patience_s: float) -> None:
         """Let a callback that runs come to its end; what it was given otherwise goes back to its group."""
