@@ -2,6 +2,7 @@
 
 python benchmarks/bench_asynq.py            the comparison with Go; ends with one line of JSON
 python benchmarks/bench_asynq.py --leak     two million tasks through one process
+    python benchmarks/bench_asynq.py --peers    other Python queues, in an environment of their own
 python benchmarks/bench_asynq.py --peers    other Python queues in the same harness
 """
 
@@ -20,6 +21,7 @@ from urllib.parse import urlsplit
 from asynq_bench.contenders import Contender, MissingGoError, go, ours
 from asynq_bench.figures import Figures
 from asynq_bench.leak import growth, measure_leak
+from asynq_bench.peers import measure_peers
 from asynq_bench.pickup import bare_pickup_ms, pickup_ms
 from asynq_bench.redis_server import MeasuredRedis, own_redis
 from asynq_bench.throughput import BULK, PAYLOAD_BYTES, measure_noop
@@ -39,6 +41,9 @@ def main() -> int:
         print(f"{redis.version}, Python {platform.python_version()}, {os.cpu_count()} cores")
         if options.leak:
             return _leak(redis)
+        if options.peers:
+            measure_peers(redis, options.rounds)
+            return 0
         try:
             _compare(redis, go(Path(folder)), options.rounds)
         except MissingGoError as error:
@@ -53,7 +58,9 @@ def _parse() -> argparse.Namespace:
     )
     parser.add_argument("--redis", metavar="URL", help="an empty server to use, instead of one of our own")
     parser.add_argument("--rounds", type=int, default=5, help="runs of each, in alternation (default 5)")
-    parser.add_argument("--leak", action="store_true", help="only the leak proxy")
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument("--leak", action="store_true", help="only the leak proxy")
+    instead.add_argument("--peers", action="store_true", help="only the other Python queues")
     return parser.parse_args()
 
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from asynq_bench.contenders import Contender, RunningWorker, ours, worker
 from asynq_bench.redis_server import MeasuredRedis
@@ -15,8 +16,7 @@ _WARM_SHARE = 0.15
 _STALL_S = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Throughput:
+class Throughput(NamedTuple):
     """What one run showed, per task where it says so."""
 
     tasks_per_s: float
@@ -25,7 +25,9 @@ class Throughput:
 
 
 @dataclass(frozen=True, slots=True)
-class _Mark:
+class Mark:
+    """How many tasks were done at a moment (``perf_counter``), and what CPU time they had cost until then."""
+
     tasks: int
     at: float
     redis_cpu: float
@@ -58,7 +60,11 @@ def watch(
 ) -> Throughput:
     """Watch ``done`` rise to ``tasks`` and return the throughput of the warm part."""
     warm = _mark_at(redis, workers, done, int(tasks * _WARM_SHARE))
-    end = _mark_at(redis, workers, done, tasks)
+    return throughput(warm, _mark_at(redis, workers, done, tasks))
+
+
+def throughput(warm: Mark, end: Mark) -> Throughput:
+    """Return what lies between two moments, per task."""
     count = end.tasks - warm.tasks
     return Throughput(
         tasks_per_s=count / (end.at - warm.at),
@@ -67,9 +73,15 @@ def watch(
     )
 
 
+def take_mark(redis: MeasuredRedis, workers: Sequence[RunningWorker], tasks: int) -> Mark:
+    """Note this moment."""
+    at = time.perf_counter()
+    return Mark(tasks, at, redis.cpu_seconds(), sum(one.cpu_seconds() for one in workers))
+
+
 def _mark_at(
     redis: MeasuredRedis, workers: Sequence[RunningWorker], done: Callable[[], int], tasks: int
-) -> _Mark:
+) -> Mark:
     seen, moved_at = -1, time.monotonic()
     while (count := done()) < tasks:
         if count != seen:
@@ -77,8 +89,7 @@ def _mark_at(
         elif time.monotonic() - moved_at > _STALL_S:
             raise RuntimeError(f"no progress: {count} of {tasks} tasks done")
         time.sleep(_POLL_S)
-    at = time.perf_counter()
-    return _Mark(count, at, redis.cpu_seconds(), sum(one.cpu_seconds() for one in workers))
+    return take_mark(redis, workers, count)
 
 
 def processed(redis: MeasuredRedis) -> int:
