@@ -117,6 +117,13 @@ async def test_a_burst_waits_for_the_pool(redis_url: str) -> None:
     await client.aclose()
 
 
+async def test_a_burst_may_be_the_first_thing_a_client_does(redis_url: str) -> None:
+    for _ in range(10):
+        client = open_redis(redis_url)
+        await asyncio.gather(*(client.execute_command("GET", f"k{number}") for number in range(30)))
+        await client.aclose()
+
+
 async def test_nothing_is_connected_on_opening() -> None:
     for url in (
         "redis://192.0.2.1",

@@ -57,7 +57,19 @@ class ClusterClient(RedisCluster):
     async def execute_command(self, *args: Any, **kwargs: Any) -> Any:
         """Send one command, once a connection is free."""
         async with self.connection_slot():
+            await self.settle()
             return await super().execute_command(*args, **kwargs)
+
+    async def settle(self) -> None:
+        """Learn the nodes, if need be, and return when no connection is about to be closed for it.
+
+        Having read the slots, redis-py closes its idle connections in the background, and would close those
+        that a command has taken from the idle ones meanwhile.
+        """
+        await self.initialize()
+        closing = self.nodes_manager._background_tasks  # noqa: SLF001 - there is no public way to wait for it
+        if closing:
+            await asyncio.wait(tuple(closing))
 
     def pipeline(self, transaction: Any = None, shard_hint: Any = None) -> "_Pipeline":
         """Return a pipeline that waits for a free connection when it is executed."""
@@ -96,12 +108,17 @@ class _Pipeline(ClusterPipeline):
 
     async def execute(self, *args: Any, **kwargs: Any) -> Any:
         async with self._client.connection_slot():
+            await self._client.settle()
             return await super().execute(*args, **kwargs)
 
 
 class _Subscription(ClusterPubSub):
     """A subscription in a cluster learns the nodes before it picks one, which redis-py's own does not."""
 
+    def __init__(self, client: ClusterClient, **kwargs: Any) -> None:
+        super().__init__(client, **kwargs)
+        self._client = client
+
     async def execute_command(self, *args: Any, **kwargs: Any) -> Any:
-        await self.cluster.initialize()
+        await self._client.settle()
         return await super().execute_command(*args, **kwargs)
