@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
+from redis.asyncio.cluster import RedisCluster
 from tests.waiting import wait_until
 
 from junhong_cmp.asynq.broker import Broker, BrokerLimits
@@ -100,6 +101,12 @@ class Bench:
         command = "LRANGE" if state in {"pending", "active"} else "ZRANGE"
         reply = await self.redis.execute_command(command, getattr(queue_keys(queue), state), 0, -1)
         return [task_id.decode() for task_id in reply]
+
+    async def keys(self, pattern: str) -> list[bytes]:
+        """Return the keys of all nodes."""
+        everywhere = {"target_nodes": RedisCluster.PRIMARIES} if isinstance(self.redis, RedisCluster) else {}
+        found: list[bytes] = await self.redis.execute_command("KEYS", pattern, **everywhere)
+        return found
 
     async def field(self, task_id: str, name: str, queue: str = "default") -> bytes | None:
         value: bytes | None = await self.redis.execute_command("HGET", queue_keys(queue).task(task_id), name)

@@ -73,7 +73,7 @@ async def messages(bench: Bench, state: str = "pending") -> list[TaskMessage]:
 
 async def leftovers(bench: Bench) -> list[bytes]:
     """Keys of tasks, groups, sets and locks."""
-    found: list[bytes] = await bench.redis.execute_command("KEYS", "asynq:{default}:*")
+    found = await bench.keys("asynq:{default}:*")
     return [key for key in found if b":processed" not in key and b":failed" not in key]
 
 
@@ -136,9 +136,9 @@ async def test_the_locks_of_the_tasks_are_freed_go_ones_too(bench: Bench) -> Non
     (_, second) = await bench.redis.execute_command("ZRANGE", KEYS.group("g"), 0, -1)
     await bench.redis.execute_command("HDEL", KEYS.task(second.decode()), "unique_key")  # as Go leaves it
     await age(bench, "g", 60)
-    assert len(await bench.redis.execute_command("KEYS", "*:unique:*")) == 2
+    assert len(await bench.keys("*:unique:*")) == 2
     await round_of(bench, ripe())
-    assert await bench.redis.execute_command("KEYS", "*:unique:*") == []
+    assert await bench.keys("*:unique:*") == []
 
 
 async def test_a_task_may_stand_for_itself_under_its_own_lock(bench: Bench) -> None:
@@ -147,7 +147,7 @@ async def test_a_task_may_stand_for_itself_under_its_own_lock(bench: Bench) -> N
     await round_of(bench, ripe(lambda _, tasks: (tasks[0], EnqueueOptions(unique_for=timedelta(minutes=5)))))
     (message,) = await messages(bench)
     assert (message.type, message.payload) == ("part", b"a")
-    (lock,) = await bench.redis.execute_command("KEYS", "*:unique:*")
+    (lock,) = await bench.keys("*:unique:*")
     assert await bench.redis.execute_command("GET", lock) == message.id.encode()
 
 
@@ -212,6 +212,7 @@ async def test_a_conflict_of_the_new_task_keeps_the_tasks(bench: Bench) -> None:
     assert await bench.redis.execute_command("ZCARD", KEYS.aggregation_sets) == 1
 
 
+@pytest.mark.single_node("the proxy stands before one server")
 async def test_a_lost_reply_at_the_end_neither_repeats_nor_loses(bench: Bench) -> None:
     async with FaultProxy(bench.url) as proxy:
         shaky = open_redis(proxy.url)

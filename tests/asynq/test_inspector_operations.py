@@ -248,6 +248,7 @@ async def test_large_sets_go_in_steps(redis: Redis, inspector: Inspector) -> Non
     assert await wire.keys(redis) == set()
 
 
+@pytest.mark.single_node("reads one server's statistics of commands")
 async def test_no_step_is_long(redis: Redis, inspector: Inspector) -> None:
     await put_in(redis, TaskState.SCHEDULED, *(str(number) for number in range(2000)))
     await inspector.archive_all(QUEUE, TaskState.RETRY)

@@ -49,6 +49,7 @@ async def test_one_queue(redis: Redis, inspector: Inspector) -> None:
         await inspector.queue("other")
 
 
+@pytest.mark.single_node("reads one server's statistics of commands")
 async def test_figures_take_two_round_trips_however_many_queues(redis: Redis, inspector: Inspector) -> None:
     await Broker(redis).register_queue(*(f"q{number:03}" for number in range(300)))
     await inspector.queues()
@@ -155,6 +156,7 @@ async def test_delete_goes_on_where_it_was_interrupted(redis: Redis, inspector: 
     assert len(await wire.take(redis)) == 1
 
 
+@pytest.mark.single_node("its point")
 async def test_a_slot_for_every_queue_but_no_nodes_without_a_cluster(inspector: Inspector) -> None:
     assert inspector.cluster_key_slot("q") == 11958
     assert await inspector.cluster_nodes("q") == []

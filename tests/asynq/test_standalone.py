@@ -90,5 +90,5 @@ async def test_the_example_with_everything_ends_by_itself(copied_out: Path, redi
         "Counter({('digest:send', <TaskOutcome.SUCCEEDED: 'succeeded'>): 1})"
     )
     async with open_bench(redis_url) as bench:
-        assert await bench.redis.execute_command("KEYS", "asynq:{default}:[tag]*") == []
+        assert await bench.keys("asynq:{default}:[tag]*") == []
         assert await bench.counter("processed") == 1

@@ -24,6 +24,9 @@ PATIENT = Intervals(forward=timedelta(seconds=0.2), backoff_cap=timedelta(second
 """Leases of 30 s: what comes back sooner was not recovered by its lease."""
 
 
+pytestmark = pytest.mark.single_node("the proxy stands before one server")
+
+
 @pytest.fixture
 async def bench(redis_url: str) -> AsyncIterator[Bench]:
     async with open_bench(redis_url) as opened:

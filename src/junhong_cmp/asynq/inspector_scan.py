@@ -37,9 +37,10 @@ async def _scan(
     redis: RedisClient, cursor: int, pattern: str, options: dict[str, object]
 ) -> tuple[int, list[bytes]]:
     reply = await redis.execute_command("SCAN", cursor, "MATCH", pattern, "COUNT", _STEP, **options)
-    if isinstance(reply, dict):  # a cluster answers by node
-        (reply,) = reply.values()
-    return int(reply[0]), list(reply[1])
+    at = reply[0]
+    if isinstance(at, dict):  # a cluster tells where it stands by node
+        (at,) = at.values()
+    return int(at), list(reply[1])
 
 
 async def _node_options(redis: RedisClient, prefix: str) -> dict[str, object]:
