@@ -302,6 +302,7 @@ async def test_examples_are_few_and_counts_are_whole_and_told(redis: Redis, insp
     assert [(entry["event"], entry["ghost"]) for entry in logs] == [("队列中的不一致已修复", 1000)]
 
 
+@pytest.mark.single_node("reads one server's statistics of commands")
 async def test_orphans_are_told_from_thousands_of_waiting_tasks(redis: Redis, inspector: Inspector) -> None:
     items: list[tuple[Task, EnqueueOptions]] = [
         (Task("t"), EnqueueOptions(queue=QUEUE, task_id=f"{number}")) for number in range(5000)

@@ -41,6 +41,7 @@ async def blocked_clients(bench: Bench) -> int:
     )
 
 
+@pytest.mark.single_node("lists the clients of one server")
 async def test_every_queue_is_ready_at_first_and_nothing_is_watched_unasked(
     bench: Bench, wakeups: Wakeups
 ) -> None:
