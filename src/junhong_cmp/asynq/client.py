@@ -20,6 +20,8 @@ from junhong_cmp.asynq.task import EnqueueOptions, EnqueueResult, EnqueueStatus,
 
 DEFAULT_MAX_PAYLOAD_BYTES: Final = 256 * 1024
 _ENQUEUE: Final = LuaScript.load("junhong_cmp.asynq", "_enqueue", "enqueue")
+_PLAIN: Final = LuaScript.load("junhong_cmp.asynq", "enqueue_plain")
+_NO_OPTIONS: Final = EnqueueOptions()
 _CHUNK: Final = 200
 """Small enough for the server to work on one script while the next is made."""
 _REGISTER_EVERY_S: Final = 60.0
@@ -73,12 +75,12 @@ class Client:
             redis.exceptions.RedisError: Redis failed; the task may be queued nevertheless.
 
         """
-        prepared = self._prepare(task, options if options is not None else EnqueueOptions())
+        prepared = self._prepare(task, options if options is not None else _NO_OPTIONS)
         message = prepared.message
-        await self._register([message.queue])
-        keys, args = script_call(message.queue, [prepared], self._clock())
-        (code,) = await _ENQUEUE.run(self._redis, keys, args)
-        status = _STATUSES[code]
+        if self._registration_due(message.queue):
+            await self._register([message.queue])
+        now = self._clock()
+        status = _STATUSES[await self._send_one(prepared, now)]
         if status is EnqueueStatus.ID_CONFLICT:
             raise TaskIdConflictError(message.id, message.queue)
         if status is EnqueueStatus.DUPLICATE:
@@ -88,7 +90,7 @@ class Client:
             queue=message.queue,
             type=message.type,
             state=prepared.state,
-            process_at=datetime.fromtimestamp(prepared.score or self._clock(), UTC),
+            process_at=datetime.fromtimestamp(prepared.score or now, UTC),
         )
 
     async def enqueue_many(self, items: Sequence[tuple[Task, EnqueueOptions]]) -> list[EnqueueResult]:
@@ -110,6 +112,15 @@ class Client:
         for indexes in by_queue.values():
             chunks += [indexes[start : start + _CHUNK] for start in range(0, len(indexes), _CHUNK)]
         return await self._send(prepared, chunks)
+
+    async def _send_one(self, task: PreparedTask, now: float) -> int:
+        if task.plain:
+            message = task.message
+            keys = queue_keys(message.queue)
+            args: list[ScriptArg] = [message.id, encode(message), int(now * 1e9)]
+            return int(await _PLAIN.run(self._redis, [keys.task(message.id), keys.pending], args))
+        (code,) = await _ENQUEUE.run(self._redis, *script_call(task.message.queue, [task], now))
+        return int(code)
 
     async def _send(
         self, prepared: Sequence[PreparedTask], chunks: Sequence[list[int]]
@@ -139,11 +150,13 @@ class Client:
 
     async def _register(self, queues: Sequence[str]) -> None:
         """Enter the queues in the registry, again after a minute: a flushed Redis must heal."""
-        now = time.monotonic()
-        due = [queue for queue in queues if now - self._registered.get(queue, -1e9) >= _REGISTER_EVERY_S]
+        due = [queue for queue in queues if self._registration_due(queue)]
         if due:
             await register_queues(self._redis, due)
-            self._registered.update(dict.fromkeys(due, now))
+            self._registered.update(dict.fromkeys(due, time.monotonic()))
+
+    def _registration_due(self, queue: str) -> bool:
+        return time.monotonic() - self._registered.get(queue, float("-inf")) >= _REGISTER_EVERY_S
 
 
 def script_call(queue: str, tasks: Sequence[PreparedTask], now: float) -> tuple[list[str], list[ScriptArg]]:

@@ -43,7 +43,7 @@ class ScriptLine(asyncio.Protocol):
         if self.closed:
             future.set_exception(RedisConnectionError("Connection lost"))
             return future
-        packed = hiredis.pack_command(tuple(args))
+        packed = hiredis.pack_command(args if isinstance(args, tuple) else tuple(args))
         self._waiting.append((future, self._loop.time()))
         self._transport.write(packed)
         if self._timer is None and self._timeout_s is not None:
