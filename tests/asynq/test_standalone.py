@@ -13,6 +13,8 @@ import pytest
 from tests.asynq.serving import open_bench
 from tests.waiting import wait_until
 
+from junhong_cmp.asynq.inspector import Inspector
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "junhong_cmp" / "asynq"
 EXAMPLES = re.findall(r"```python\n(.*?)```", (PACKAGE / "README.md").read_text(encoding="utf-8"), re.DOTALL)
@@ -56,7 +58,7 @@ print(sys.modules["junhong_cmp.asynq"].__path__[0])
 
 
 async def test_the_examples_of_the_readme_work_together(copied_out: Path, redis_url: str) -> None:
-    produce, serve, schedule, _ = (
+    produce, serve, schedule, *_ = (
         example.replace("redis://localhost:6379/0", redis_url) for example in EXAMPLES
     )
     schedule = schedule.replace('"30 3 * * *"', '"@every 1s"')
@@ -92,3 +94,17 @@ async def test_the_example_with_everything_ends_by_itself(copied_out: Path, redi
     async with open_bench(redis_url) as bench:
         assert await bench.keys("asynq:{default}:[tag]*") == []
         assert await bench.counter("processed") == 1
+
+
+async def test_the_example_of_the_inspector_reads_and_mends(copied_out: Path, redis_url: str) -> None:
+    async with open_bench(redis_url) as bench:
+        await bench.enqueue("report:build", queue="low", task_id="a")
+        await Inspector(bench.redis).archive_task("low", "a")
+    code = EXAMPLES[4].replace("redis://localhost:6379/0", redis_url)
+    output, _ = await asyncio.to_thread(run_alone(copied_out, "-c", code).communicate, timeout=60)
+    assert output.splitlines() == [
+        "low 0 0:00:00",
+        "a ",
+        "BulkReport(done=1, ghosts=0, left=0, trimmed=0)",
+        "Counter()",
+    ]
