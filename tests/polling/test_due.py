@@ -3,7 +3,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from junhong_cmp.polling.due import PollRule, backoff_delay, first_due, next_due, phase_point_after
+from junhong_cmp.polling.due import FirstDue, PollRule, backoff_delay, next_due, phase_point_after
 from junhong_cmp.polling.tasks import POLLING_TASK_TYPES, TaskType
 
 CARD_IDS = st.integers(1, 2**62)
@@ -77,8 +77,9 @@ def test_the_first_due_time_is_the_same_after_a_restart(
     card: int, kind: TaskType, interval: int, now: int, age: int | None
 ) -> None:
     last = None if age is None else now - age
-    due = first_due(card, kind, rule(interval, 0.1), now, last)
-    assert due == first_due(card, kind, rule(interval, 0.1), now, last)
+    due = FirstDue(kind, rule(interval, 0.1), timedelta(hours=6)).of(card, now, last)
+    assert due == FirstDue(kind, rule(interval, 0.1), timedelta(hours=6)).of(card, now, last)
+    assert due == phase_point_after(card, kind, interval, due - 1)
     assert due <= now + interval
     if last is not None:
         assert due > last
@@ -97,7 +98,7 @@ def test_jitter_is_symmetric_and_fine_grained() -> None:
 def test_a_fleet_of_cards_spreads_evenly_over_its_interval() -> None:
     now, buckets = 1_700_000_000_000, [0] * 60
     for card in range(6000):
-        due = first_due(card + 1, TaskType.POLLING_CARDDATA, rule(3_600_000), now, None)
+        due = FirstDue(TaskType.POLLING_CARDDATA, rule(3_600_000), timedelta()).of(card + 1, now)
         buckets[(due - now - 1) // 60_000] += 1
     assert min(buckets) > 60
     assert max(buckets) < 140

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Final, TypeGuard
+from typing import Any, Final, Protocol, TypeGuard
 
-from junhong_cmp.cards.model import Card, CarrierAccount
+from junhong_cmp.cards.model import CardStatus, CarrierAccount, RealNameStatus
 from junhong_cmp.polling.due import PollRule
 from junhong_cmp.polling.errors import InvalidSnapshotError
 from junhong_cmp.polling.tasks import POLLING_TASK_TYPES, TaskType
@@ -20,6 +20,25 @@ MAX_QPS: Final = 1_000_000
 _TYPES_BY_KIND: Final = {task_type.kind: task_type for task_type in POLLING_TASK_TYPES}
 _KNOWN_FIELDS: Final = frozenset({"interval_s", "jitter", "enabled"})
 _MEMO_LIMIT: Final = 10_000
+
+
+class PolledCard(Protocol):
+    """What decides how a card is polled: a whole card has it, and so has a row of the roster."""
+
+    @property
+    def account_id(self) -> int: ...
+    @property
+    def category(self) -> str: ...
+    @property
+    def status(self) -> CardStatus: ...
+    @property
+    def real_name_required(self) -> bool: ...
+    @property
+    def real_name_status(self) -> RealNameStatus: ...
+    @property
+    def polling_enabled(self) -> bool: ...
+    @property
+    def orphan(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +58,7 @@ class PollingConfigRule:
     real_name_status: str | None = None
     intervals: Mapping[TaskType, PollRule | None] = field(default_factory=dict)
 
-    def matches(self, card: Card) -> bool:
+    def matches(self, card: PolledCard) -> bool:
         """Tell whether the rule speaks for the card."""
         return (
             self.account_id in (None, card.account_id)
@@ -60,7 +79,7 @@ class PollingConfigSnapshot:
         default_factory=dict, init=False, repr=False, compare=False
     )
 
-    def rule_for(self, card: Card, task_type: TaskType) -> PollRule | None:
+    def rule_for(self, card: PolledCard, task_type: TaskType) -> PollRule | None:
         """Return how the card is polled for the task type, or None when it isn't.
 
         The first rule by priority that matches the card and names the task type decides.
@@ -74,7 +93,7 @@ class PollingConfigSnapshot:
             found = self._memo[key] = self._decide(card, task_type)
             return found
 
-    def _decide(self, card: Card, task_type: TaskType) -> PollRule | None:
+    def _decide(self, card: PolledCard, task_type: TaskType) -> PollRule | None:
         for rule in self.rules:
             if task_type in rule.intervals and rule.matches(card):
                 return rule.intervals[task_type]

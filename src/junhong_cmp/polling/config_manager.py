@@ -8,12 +8,11 @@ from typing import Final
 
 import structlog
 
-from junhong_cmp.cards.model import Card
 from junhong_cmp.db.listener import Listener
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.db.retrying import DATABASE_FAULTS
 from junhong_cmp.polling.background import cancel_and_wait
-from junhong_cmp.polling.config import PollingConfigSnapshot, build_snapshot
+from junhong_cmp.polling.config import PolledCard, PollingConfigSnapshot, build_snapshot
 from junhong_cmp.polling.config_store import load_config
 from junhong_cmp.polling.due import PollRule
 from junhong_cmp.polling.eligibility import poll_rule
@@ -47,7 +46,7 @@ class PollingConfigManager:
         """The last good configuration; version 0 with nothing in it until one was read."""
         return self._snapshot
 
-    def rule_for(self, card: Card, task_type: TaskType) -> PollRule | None:
+    def rule_for(self, card: PolledCard, task_type: TaskType) -> PollRule | None:
         """Return the rule the card is polled by now, or None when it is not to be polled."""
         return poll_rule(card, task_type, self._snapshot)
 

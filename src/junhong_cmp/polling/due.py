@@ -9,7 +9,7 @@ import random
 from dataclasses import dataclass
 from datetime import timedelta
 
-from junhong_cmp.polling.shards import stable_hash
+from junhong_cmp.polling.shards import salted_hash, stable_hash
 from junhong_cmp.polling.tasks import TaskType
 
 _MILLISECOND = timedelta(milliseconds=1)
@@ -58,15 +58,30 @@ def next_due(
     return max(point + random.randint(-jitter_ms, jitter_ms), now_ms + max(gap_ms, 1))
 
 
-def first_due(card_id: int, task_type: TaskType, rule: PollRule, now_ms: int, last_ms: int | None) -> int:
-    """Return when a card is due that no shard knows: without jitter, so that restarts agree.
+class FirstDue:
+    """A first due tells when cards are due that no shard knows: without jitter, so that restarts agree.
 
-    ``last_ms`` is the card's last poll; a point missed since then lies in the past, and the most
-    overdue cards are claimed first. A card never polled takes its phase after now.
+    It applies one rule to very many cards. A point missed since the card's last poll lies in the past,
+    and the most overdue cards are claimed first. A card never polled takes its phase after now.
     """
-    interval_ms = max(1, milliseconds(rule.interval))
-    after = now_ms if last_ms is None else min(last_ms + int(interval_ms * rule.jitter), now_ms)
-    return phase_point_after(card_id, task_type, interval_ms, after)
+
+    __slots__ = ("_cap", "_interval_ms", "_rule", "_salt", "jitter_ms")
+
+    def __init__(self, task_type: TaskType, rule: PollRule, max_backoff: timedelta) -> None:
+        self._rule = rule
+        self._cap = max_backoff
+        self._salt = task_type.encode()
+        self._interval_ms = max(1, milliseconds(rule.interval))
+        self.jitter_ms = int(self._interval_ms * rule.jitter)
+
+    def of(self, card_id: int, now_ms: int, last_ms: int | None = None, failures: int = 0) -> int:
+        """Return when the card is due, ``last_ms`` being its last poll if there was one."""
+        after = now_ms
+        if last_ms is not None:
+            waited = milliseconds(backoff_delay(self._rule, failures, self._cap)) if failures > 1 else 0
+            after = min(last_ms + waited + self.jitter_ms, now_ms)
+        interval_ms = self._interval_ms
+        return after + interval_ms - (after - salted_hash(card_id, self._salt)) % interval_ms
 
 
 def backoff_delay(rule: PollRule, failures: int, cap: timedelta) -> timedelta:

@@ -4,8 +4,8 @@ from datetime import timedelta
 from typing import Final
 
 from junhong_cmp.cards.model import Card, PollTopic, RealNameStatus
-from junhong_cmp.polling.config import PollingConfigSnapshot
-from junhong_cmp.polling.due import PollRule, backoff_delay, first_due, milliseconds
+from junhong_cmp.polling.config import PolledCard, PollingConfigSnapshot
+from junhong_cmp.polling.due import FirstDue, PollRule
 from junhong_cmp.polling.settings import PollingSettings
 from junhong_cmp.polling.tasks import TaskType
 
@@ -16,7 +16,7 @@ ORPHAN_INTERVAL: Final = timedelta(days=1)
 """A card its carrier does not know any more is asked about this seldom."""
 
 
-def poll_rule(card: Card, task_type: TaskType, snapshot: PollingConfigSnapshot) -> PollRule | None:
+def poll_rule(card: PolledCard, task_type: TaskType, snapshot: PollingConfigSnapshot) -> PollRule | None:
     """Return the rule a live card is polled by, or None when it is not to wait in a shard."""
     if not card.polling_enabled or card.account_id not in snapshot.accounts:
         return None
@@ -37,10 +37,8 @@ def first_due_of(
     card: Card, task_type: TaskType, rule: PollRule, now_ms: int, settings: PollingSettings
 ) -> int:
     """Return when a card is due that no shard knows, from what PostgreSQL knows of its polls."""
+    first = FirstDue(task_type, rule, settings.max_backoff)
     progress = card.progress(PollTopic(task_type.kind))
     times = [at for at in (progress.attempted_at, progress.succeeded_at) if at is not None]
-    if not times:
-        return first_due(card.id, task_type, rule, now_ms, None)
-    waited = backoff_delay(rule, progress.fail_count, settings.max_backoff)
-    last_ms = int(max(times).timestamp() * 1000) + milliseconds(waited)
-    return first_due(card.id, task_type, rule, now_ms, last_ms)
+    last_ms = int(max(times).timestamp() * 1000) if times else None
+    return first.of(card.id, now_ms, last_ms, progress.fail_count)

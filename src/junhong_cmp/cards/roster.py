@@ -1,0 +1,83 @@
+"""What polling needs to know of very many cards: a few columns in pages, no whole cards."""
+
+import asyncio
+from collections.abc import AsyncIterator, Collection
+from contextlib import suppress
+from dataclasses import dataclass
+
+from asyncpg import Record
+
+from junhong_cmp.cards.model import CardStatus, PollTopic, RealNameStatus
+from junhong_cmp.db.pool import Conn, Pool
+from junhong_cmp.db.retrying import DATABASE_FAULTS
+
+RosterRow = Record
+"""A card's id, the six columns of its profile, then for each topic in the order of ``PollTopic`` the last
+poll (unix ms or None) and the failures in a row: see ``profile_of`` and ``progress_columns``."""
+
+_PROGRESS_AT = 7
+
+_POLLS = ", ".join(
+    f"floor(date_part('epoch', greatest({topic}_attempted_at, {topic}_succeeded_at)) * 1000)::bigint,"
+    f" {topic}_fail_count"
+    for topic in PollTopic
+)
+_COLUMNS = f"""
+    SELECT id, account_id, category, status, real_name_required, real_name_status, orphan, {_POLLS}
+    FROM iot_card
+"""
+_PAGE = f"{_COLUMNS} WHERE id > $1 AND polling_enabled AND deleted_at IS NULL ORDER BY id LIMIT $2"
+_FIND = f"{_COLUMNS} WHERE id = ANY ($1::bigint[]) AND polling_enabled AND deleted_at IS NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class CardProfile:
+    """What decides how a live, enabled card is polled; many cards share one profile."""
+
+    account_id: int
+    category: str
+    status: CardStatus
+    real_name_required: bool
+    real_name_status: RealNameStatus
+    orphan: bool
+
+    @property
+    def polling_enabled(self) -> bool:
+        """Only cards with polling enabled are in the roster."""
+        return True
+
+
+def profile_of(row: RosterRow) -> CardProfile:
+    """Return the profile of a card; rows with equal ``row[1:7]`` have equal profiles."""
+    account_id, category, status, required, real_name_status, orphan = row[1:_PROGRESS_AT]
+    return CardProfile(
+        account_id, category, CardStatus(status), required, RealNameStatus(real_name_status), orphan
+    )
+
+
+def progress_columns(topic: PollTopic) -> tuple[int, int]:
+    """Return where a row has the time of the topic's last poll and its failures in a row."""
+    first = _PROGRESS_AT + 2 * list(PollTopic).index(topic)
+    return first, first + 1
+
+
+async def stream_roster(pool: Pool, *, after_id: int = 0, page: int) -> AsyncIterator[list[RosterRow]]:
+    """Yield pages of live cards with polling enabled, by ascending id; the next is read ahead.
+
+    Each page is a short query on its own connection. Cards inserted meanwhile have higher ids and are met
+    too; the last id of a page resumes a stream. Close the stream if it is left before its end.
+    """
+    ahead = asyncio.ensure_future(pool.fetch(_PAGE, after_id, page))
+    try:
+        while rows := await ahead:
+            ahead = asyncio.ensure_future(pool.fetch(_PAGE, rows[-1][0], page))
+            yield rows
+    finally:
+        ahead.cancel()
+        with suppress(asyncio.CancelledError, *DATABASE_FAULTS):  # nobody wants this page any more
+            await ahead
+
+
+async def find_in_roster(conn: Conn | Pool, ids: Collection[int]) -> dict[int, RosterRow]:
+    """Return the rows of the live, enabled cards among ``ids``."""
+    return {row[0]: row for row in await conn.fetch(_FIND, list(ids))}
