@@ -52,13 +52,14 @@ class ClaimRound:
 
         Raises:
             FencedError: a shard obeys another term, or has lost its data.
+            TermOverError: the term can no longer be relied on; what was not handed over stays claimed.
             redis.exceptions.RedisError, OSError: Redis failed; what was claimed is not lost.
 
         """
         snapshot = self.config_manager.snapshot
         await self.term.cover(snapshot.accounts)
         now_ms = await self.queue_manager.now_ms()
-        await self.dispatcher.flush(now_ms)
+        await self._hand_over(now_ms)
         room = await self.backlog.room()
         accounts = self._callable_accounts(snapshot.accounts)
         if not room or not accounts:
@@ -67,10 +68,14 @@ class ClaimRound:
         accounts = [account for account in accounts if account.id in in_flight]
         limits = self._plan(accounts, in_flight, room, now_ms)
         refused = await self._claim(limits, now_ms)
-        await self.dispatcher.flush(now_ms)
+        await self._hand_over(now_ms)
         if refused is not None:
             raise refused
         return self._pause(accounts, now_ms)
+
+    async def _hand_over(self, now_ms: int) -> None:
+        self.term.check()  # whoever was frozen since the claim must not enqueue for the next leader
+        await self.dispatcher.flush(now_ms)
 
     def _callable_accounts(self, known: Mapping[int, CarrierAccount]) -> list[CarrierAccount]:
         now = self.clock.now()

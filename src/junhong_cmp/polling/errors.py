@@ -6,7 +6,8 @@
     ├── InvalidPayloadError      the task can never be understood: skip its retries
     │   └── NewerPayloadError    a newer worker understands it: leave it to that one for a while
     ├── InvalidSnapshotError     keep the last good configuration
-    └── FencedError              another term owns the shard, or its keys are gone: see ``fence``
+    ├── FencedError              another term owns the shard, or its keys are gone: see ``fence``
+    └── TermOverError            the term can no longer be relied on: claim and enqueue nothing more
 """
 
 from collections.abc import Sequence
@@ -46,3 +47,11 @@ class FencedError(PollingError):
         self.fence = fence
         holds = "分片没有任期记录" if fence is None else f"分片任期为 {fence}"
         super().__init__(f"操作被隔离：本任期为 {epoch}，{holds}")
+
+
+class TermOverError(PollingError):
+    """The leader's term has ended, or its lease could not be renewed in time."""
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        super().__init__(f"任期 {epoch} 已结束或不再可信")

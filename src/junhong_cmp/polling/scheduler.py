@@ -12,13 +12,14 @@ from junhong_cmp.asynq.broker import Broker
 from junhong_cmp.asynq.client import Client
 from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.asynq.outages import FAULTS, Backoff, OutageLog
+from junhong_cmp.leadership.term import Term
 from junhong_cmp.polling.background import cancel_and_wait
 from junhong_cmp.polling.backlog import BacklogGate
 from junhong_cmp.polling.claim_round import ClaimRound
 from junhong_cmp.polling.concurrency import AccountConcurrency
 from junhong_cmp.polling.config_manager import PollingConfigManager
 from junhong_cmp.polling.dispatcher import PollDispatcher
-from junhong_cmp.polling.errors import FencedError
+from junhong_cmp.polling.errors import FencedError, TermOverError
 from junhong_cmp.polling.queue_manager import PollingQueueManager
 from junhong_cmp.polling.settings import PollingSettings
 from junhong_cmp.polling.stats import PollStats
@@ -37,8 +38,10 @@ def _ignore_lost_data() -> None:
 class PollingScheduler:
     """A polling scheduler opens a term, then claims round after round until it is stopped.
 
-    Redis faults are waited out. Found without the data it sealed, it opens a new term and calls
-    ``on_lost_data``. Refused by a later term it claims nothing more: another leader has taken over.
+    Redis faults are waited out. Under a lease (``leased``) it serves that one term: refused by a shard
+    it disputes the term, claims nothing more, and waits to be stopped. Without a lease, found without
+    the data it sealed, it opens a new term and calls ``on_lost_data``; refused by a later term it
+    claims nothing more.
     Without a gateway it claims nothing at all, so that polls wait in their shards and not in the
     task queue.
     """
@@ -53,6 +56,7 @@ class PollingScheduler:
     stats: PollStats
     has_gateway: bool
     on_lost_data: Callable[[], None] = _ignore_lost_data
+    leased: Term | None = None
     settings: PollingSettings = field(default_factory=PollingSettings)
     _running: asyncio.Task[None] | None = field(init=False, default=None)
 
@@ -71,7 +75,7 @@ class PollingScheduler:
         if not self.has_gateway:
             log.warning("网关未配置，不认领到期的卡")
             await asyncio.Event().wait()
-        term = PollingTerm(self.redis, self.queue_manager)
+        term = PollingTerm(self.redis, self.queue_manager, self.leased)
         claims = self._claim_round(term)
         outage, backoff = OutageLog("polling_scheduler"), Backoff(_LONGEST_PAUSE)
         while True:
@@ -82,6 +86,8 @@ class PollingScheduler:
             except FencedError as error:
                 await self._answer_fence(term, error)
                 continue
+            except TermOverError:
+                await asyncio.Event().wait()  # whoever keeps the lease stops us
             except FAULTS as error:
                 outage.failed(error)
                 pause = backoff.next_delay()
@@ -93,12 +99,19 @@ class PollingScheduler:
     async def _answer_fence(self, term: PollingTerm, error: FencedError) -> None:
         if error.fence is None or error.fence < error.epoch:
             log.error("检测到 Redis 数据丢失，开始全量初始化", epoch=error.epoch)
+            await self._dispute(error)
             await asyncio.sleep(self.settings.min_tick.total_seconds())
             term.close()
             self.on_lost_data()
             return
         log.error("操作被隔离：任期已过期，停止调度", epoch=error.epoch, fence=error.fence)
+        await self._dispute(error)
         await asyncio.Event().wait()
+
+    async def _dispute(self, error: FencedError) -> None:
+        if self.leased is not None:
+            self.leased.dispute(error.fence)
+            await asyncio.Event().wait()  # the term is over: whoever keeps the lease stops us
 
     def _claim_round(self, term: PollingTerm) -> ClaimRound:
         return ClaimRound(

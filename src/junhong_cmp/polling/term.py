@@ -6,17 +6,25 @@ import structlog
 
 from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.leadership.epoch import FencingEpoch
+from junhong_cmp.leadership.term import Term
+from junhong_cmp.polling.errors import TermOverError
 from junhong_cmp.polling.queue_manager import PollingQueueManager
 
 log = structlog.stdlib.get_logger(__name__)
 
 
 class PollingTerm:
-    """A term opens with a new epoch and seals every shard with it before the first claim from there."""
+    """A term opens with its epoch and seals every shard with it before the first claim from there.
 
-    def __init__(self, redis: RedisClient, queue_manager: PollingQueueManager) -> None:
+    The epoch is that of the leader's lease; without a lease each opening takes a new one.
+    """
+
+    def __init__(
+        self, redis: RedisClient, queue_manager: PollingQueueManager, leased: Term | None = None
+    ) -> None:
         self._redis = redis
         self._queue = queue_manager
+        self._leased = leased
         self._epochs = FencingEpoch()
         self._epoch = 0
         self._covered: set[int] = set()
@@ -32,9 +40,19 @@ class PollingTerm:
         return self._epoch > 0
 
     async def open(self) -> None:
-        """Take a new epoch; no shard obeys it yet."""
-        self._epoch = await self._epochs.next(self._redis)
+        """Take the epoch; no shard obeys it yet."""
+        self._epoch = self._leased.epoch if self._leased else await self._epochs.next(self._redis)
         log.info("轮询调度任期开始", epoch=self._epoch)
+
+    def check(self) -> None:
+        """Make sure that nobody else can have been elected yet.
+
+        Raises:
+            TermOverError: somebody can.
+
+        """
+        if self._leased is not None and not self._leased.trusted:
+            raise TermOverError(self._epoch)
 
     def close(self) -> None:
         """Give the epoch up; the term can be opened anew."""
