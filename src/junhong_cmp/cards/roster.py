@@ -17,17 +17,18 @@ poll (unix ms or None) and the failures in a row: see ``profile_of`` and ``progr
 
 _PROGRESS_AT = 7
 
-_POLLS = ", ".join(
-    f"floor(date_part('epoch', greatest({topic}_attempted_at, {topic}_succeeded_at)) * 1000)::bigint,"
-    f" {topic}_fail_count"
-    for topic in PollTopic
+_POLL = (
+    "floor(date_part('epoch', greatest({topic}_attempted_at, {topic}_succeeded_at)) * 1000)::bigint,"
+    " {topic}_fail_count"
 )
-_COLUMNS = f"""
-    SELECT id, account_id, category, status, real_name_required, real_name_status, orphan, {_POLLS}
+_ROWS = """
+    SELECT id, account_id, category, status, real_name_required, real_name_status, orphan, {polls}
     FROM iot_card
+    WHERE id {which} AND polling_enabled AND deleted_at IS NULL
 """
-_PAGE = f"{_COLUMNS} WHERE id > $1 AND polling_enabled AND deleted_at IS NULL ORDER BY id LIMIT $2"
-_FIND = f"{_COLUMNS} WHERE id = ANY ($1::bigint[]) AND polling_enabled AND deleted_at IS NULL"
+_POLLS = ", ".join(_POLL.format(topic=topic) for topic in PollTopic)
+_PAGE = _ROWS.format(polls=_POLLS, which="> $1") + "ORDER BY id LIMIT $2"
+_FIND = _ROWS.format(polls=_POLLS, which="= ANY ($1::bigint[])")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final, Protocol, TypeGuard
 
 from junhong_cmp.cards.model import CardStatus, CarrierAccount, RealNameStatus
+from junhong_cmp.cards.zones import find_zone
 from junhong_cmp.polling.due import PollRule
 from junhong_cmp.polling.errors import InvalidSnapshotError
 from junhong_cmp.polling.tasks import POLLING_TASK_TYPES, TaskType
@@ -26,19 +27,39 @@ class PolledCard(Protocol):
     """What decides how a card is polled: a whole card has it, and so has a row of the roster."""
 
     @property
-    def account_id(self) -> int: ...
+    def account_id(self) -> int:
+        """Its carrier account."""
+        ...
+
     @property
-    def category(self) -> str: ...
+    def category(self) -> str:
+        """Its category; may be empty."""
+        ...
+
     @property
-    def status(self) -> CardStatus: ...
+    def status(self) -> CardStatus:
+        """Where it is in its life."""
+        ...
+
     @property
-    def real_name_required(self) -> bool: ...
+    def real_name_required(self) -> bool:
+        """Whether its holder must be known."""
+        ...
+
     @property
-    def real_name_status(self) -> RealNameStatus: ...
+    def real_name_status(self) -> RealNameStatus:
+        """Whether its holder is known."""
+        ...
+
     @property
-    def polling_enabled(self) -> bool: ...
+    def polling_enabled(self) -> bool:
+        """Whether it is polled at all."""
+        ...
+
     @property
-    def orphan(self) -> bool: ...
+    def orphan(self) -> bool:
+        """Whether its carrier denies knowing it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,14 +91,34 @@ class PollingConfigRule:
 
 @dataclass(frozen=True, slots=True)
 class PollingConfigSnapshot:
-    """One version of the configuration: the enabled rules by priority, and every account by id."""
+    """One version of the configuration: the enabled rules by priority, and every account by id.
+
+    ``unusable`` says of an account why it is not called although the configuration is valid.
+    """
 
     version: int
     rules: Sequence[PollingConfigRule]
     accounts: Mapping[int, CarrierAccount]
+    type_pauses: Mapping[tuple[int, TaskType], datetime] = field(default_factory=dict)
+    unusable: Mapping[int, str] = field(default_factory=dict)
     _memo: dict[tuple[Any, ...], PollRule | None] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+
+    def callable_types(self, account_id: int, now: datetime) -> tuple[TaskType, ...]:
+        """Return the task types the account may be called for at ``now``."""
+        account = self.accounts.get(account_id)
+        if account is None or not account.polling_enabled or account.is_paused(now):
+            return ()
+        if account_id in self.unusable:
+            return ()
+        if not self.type_pauses:
+            return POLLING_TASK_TYPES
+        return tuple(
+            task_type
+            for task_type in POLLING_TASK_TYPES
+            if (until := self.type_pauses.get((account_id, task_type))) is None or until <= now
+        )
 
     def rule_for(self, card: PolledCard, task_type: TaskType) -> PollRule | None:
         """Return how the card is polled for the task type, or None when it isn't.
@@ -93,17 +134,28 @@ class PollingConfigSnapshot:
             found = self._memo[key] = self._decide(card, task_type)
             return found
 
-    def _decide(self, card: PolledCard, task_type: TaskType) -> PollRule | None:
+    def deciding_rule(self, card: PolledCard, task_type: TaskType) -> PollingConfigRule | None:
+        """Return the rule whose word counts, be it to poll or not to; None when no rule says anything."""
         for rule in self.rules:
             if task_type in rule.intervals and rule.matches(card):
-                return rule.intervals[task_type]
+                return rule
         return None
+
+    def _decide(self, card: PolledCard, task_type: TaskType) -> PollRule | None:
+        rule = self.deciding_rule(card, task_type)
+        return None if rule is None else rule.intervals[task_type]
 
 
 def build_snapshot(
-    version: int, rows: Sequence[Mapping[str, Any]], accounts: Sequence[CarrierAccount]
+    version: int,
+    rows: Sequence[Mapping[str, Any]],
+    accounts: Sequence[CarrierAccount],
+    type_pauses: Mapping[tuple[int, TaskType], datetime] | None = None,
 ) -> PollingConfigSnapshot:
-    """Build a snapshot from rows of ``polling_config`` and all accounts.
+    """Build a snapshot from rows of ``polling_config``, all accounts and the pauses of their task types.
+
+    An account whose time zone nobody knows is no fault of the configuration as a whole: the others
+    are polled on, and it alone is not, for its readings could not be put into billing cycles.
 
     Raises:
         InvalidSnapshotError: naming every fault of every row; nothing of such a version is used.
@@ -116,7 +168,13 @@ def build_snapshot(
     if problems:
         raise InvalidSnapshotError(problems)
     rules.sort(key=lambda rule: (rule.priority, rule.id))
-    return PollingConfigSnapshot(version, tuple(rules), {account.id: account for account in accounts})
+    return PollingConfigSnapshot(
+        version,
+        tuple(rules),
+        {account.id: account for account in accounts},
+        type_pauses or {},
+        {account.id: f"未知时区 {account.tz!r}" for account in accounts if find_zone(account.tz) is None},
+    )
 
 
 def _check_account(account: CarrierAccount, problems: list[str]) -> None:
