@@ -37,7 +37,7 @@ class Inspector:
     """An inspector reads queues, tasks and processes, and does to tasks what an operator decides.
 
     All operations take the queue's name first and raise :class:`QueueNotFoundError` if it is not registered.
-    Bulk operations work in steps of a few hundred tasks, so that no step holds up the workers; what a worker
+    Bulk operations work in steps of a hundred tasks, so that no step holds up the workers; what a worker
     has in its hands is never touched. ``archive`` are the limits the archive is kept within when something is
     put there. ``clock`` gives unix seconds.
     """

@@ -24,7 +24,7 @@ _SHARED: Final = ("_places", "_message", "_lock", "_forget", "_trim", "_operatio
 _ONE: Final = LuaScript.load("junhong_cmp.asynq", *_SHARED, "operate_task")
 _ALL: Final = LuaScript.load("junhong_cmp.asynq", *_SHARED, "operate_all")
 _UPDATE: Final = LuaScript.load("junhong_cmp.asynq", "update_payload")
-_AT_ONCE: Final = 200
+_AT_ONCE: Final = 100
 _UPDATE_ATTEMPTS: Final = 5
 
 
@@ -80,7 +80,7 @@ class TaskOperator:
             raise TaskStateError(queue, task_id, reason, state)
 
     async def all(self, operation: Operation, queue: str, state: TaskState, *, group: str = "") -> BulkReport:
-        """Do it to all tasks of a state, a few hundred a script; those that arrive meanwhile may stay.
+        """Do it to all tasks of a state, a hundred a script; those that arrive meanwhile may stay.
 
         Raises:
             UnsupportedStateError: the operation is not for this state.

@@ -9,7 +9,7 @@
 -- An id whose task says another state is dropped if the place of that state holds it too; else the task is
 -- brought in line: scripts that broke off (they are not rolled back) leave the id right and the state old.
 local MEND, PLACE, GROUP = ARGV[4] == '1', ARGV[5], ARGV[6]
-local MOST_COMPARISONS = 200000
+local MOST_COMPARISONS = 100000
 local is_list = PLACE == 'pending' or PLACE == 'active'
 local key = is_list and (PLACE == 'pending' and PENDING or ACTIVE)
     or PLACE == 'lease' and LEASE or SORTED[PLACE] or group_key(GROUP)

@@ -9,7 +9,7 @@
 -- Atomic because   a task between two places would seem to be in none.
 -- Only `pending` cannot be asked cheaply: what was not seen there costs a pass over it, a few a call.
 local MEND, ARCHIVED_UNTIL, ARCHIVE_SIZE = ARGV[4] == '1', tonumber(ARGV[5]), tonumber(ARGV[6])
-local MOST_COMPARISONS = 200000
+local MOST_COMPARISONS = 100000
 local findings, seen, comparisons = {}, 0, 0
 
 local function tell(fault, id, remedy)
