@@ -1,7 +1,7 @@
 """The client puts tasks into queues (client.go, internal/rdb: Enqueue, Schedule, AddToGroup)."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -14,8 +14,8 @@ from junhong_cmp.asynq.errors import (
     TaskIdConflictError,
 )
 from junhong_cmp.asynq.keys import queue_keys
-from junhong_cmp.asynq.message import PreparedTask, encode, prepare
-from junhong_cmp.asynq.scripting import LuaScript, ScriptArg
+from junhong_cmp.asynq.message import PreparedTask, check, compose, encode
+from junhong_cmp.asynq.scripting import LuaScript, ScriptArg, ScriptCall
 from junhong_cmp.asynq.task import EnqueueOptions, EnqueueResult, EnqueueStatus, Task, TaskInfo
 
 DEFAULT_MAX_PAYLOAD_BYTES: Final = 256 * 1024
@@ -75,11 +75,13 @@ class Client:
             redis.exceptions.RedisError: Redis failed; the task may be queued nevertheless.
 
         """
-        prepared = self._prepare(task, options if options is not None else _NO_OPTIONS)
+        options = options if options is not None else _NO_OPTIONS
+        self._check(task, options)
+        now = self._clock()
+        prepared = compose(task, options, now)
         message = prepared.message
         if self._registration_due(message.queue):
             await self._register([message.queue])
-        now = self._clock()
         status = _STATUSES[await self._send_one(prepared, now)]
         if status is EnqueueStatus.ID_CONFLICT:
             raise TaskIdConflictError(message.id, message.queue)
@@ -103,15 +105,15 @@ class Client:
             BulkEnqueueError: Redis failed for some; ``outcomes`` holds each result or exception.
 
         """
-        prepared = [self._prepare(task, options) for task, options in items]
         by_queue: dict[str, list[int]] = {}
-        for index, one in enumerate(prepared):
-            by_queue.setdefault(one.message.queue, []).append(index)
+        for index, (task, options) in enumerate(items):
+            self._check(task, options)
+            by_queue.setdefault(options.queue, []).append(index)
         await self._register(list(by_queue))
         chunks: list[list[int]] = []
         for indexes in by_queue.values():
             chunks += [indexes[start : start + _CHUNK] for start in range(0, len(indexes), _CHUNK)]
-        return await self._send(prepared, chunks)
+        return await self._send(items, chunks)
 
     async def _send_one(self, task: PreparedTask, now: float) -> int:
         if task.plain:
@@ -123,30 +125,35 @@ class Client:
         return int(code)
 
     async def _send(
-        self, prepared: Sequence[PreparedTask], chunks: Sequence[list[int]]
+        self, items: Sequence[tuple[Task, EnqueueOptions]], chunks: Sequence[list[int]]
     ) -> list[EnqueueResult]:
-        now = self._clock()
-        calls = (
-            script_call(prepared[chunk[0]].message.queue, [prepared[index] for index in chunk], now)
-            for chunk in chunks
-        )
-        results: dict[int, EnqueueResult] = {}
-        errors: dict[int, Exception] = {}
-        replies = await _ENQUEUE.run_many(self._redis, calls)
+        prepared: dict[int, PreparedTask] = {}
+
+        def make_calls() -> Iterator[ScriptCall]:
+            now = self._clock()
+            for chunk in chunks:
+                batch = [compose(*items[index], now) for index in chunk]
+                prepared.update(zip(chunk, batch, strict=True))
+                yield script_call(batch[0].message.queue, batch, now)
+
+        results: dict[int, EnqueueResult | Exception] = {}
+        replies = await _ENQUEUE.run_many(self._redis, make_calls())
         for chunk, reply in zip(chunks, replies, strict=True):
             if isinstance(reply, Exception):
-                errors.update(dict.fromkeys(chunk, reply))
+                results.update(dict.fromkeys(chunk, reply))
                 continue
             for index, code in zip(chunk, reply, strict=True):
                 results[index] = _result(prepared[index], code)
-        if errors:
-            raise BulkEnqueueError([results.get(i, errors.get(i)) for i in range(len(prepared))])
-        return [results[index] for index in range(len(prepared))]
+        in_order = [results[index] for index in range(len(items))]
+        known = [result for result in in_order if not isinstance(result, Exception)]
+        if len(known) < len(in_order):
+            raise BulkEnqueueError(in_order)
+        return known
 
-    def _prepare(self, task: Task, options: EnqueueOptions) -> PreparedTask:
+    def _check(self, task: Task, options: EnqueueOptions) -> None:
         if len(task.payload) > self._max_payload_bytes:
             raise PayloadTooLargeError(len(task.payload), self._max_payload_bytes)
-        return prepare(task, options, self._clock())
+        check(task, options)
 
     async def _register(self, queues: Sequence[str]) -> None:
         """Enter the queues in the registry, again after a minute: a flushed Redis must heal."""

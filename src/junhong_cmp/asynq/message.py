@@ -60,6 +60,11 @@ def prepare(task: Task, options: EnqueueOptions, now: float) -> PreparedTask:
 
     """
     check(task, options)
+    return compose(task, options, now)
+
+
+def compose(task: Task, options: EnqueueOptions, now: float) -> PreparedTask:
+    """Build the message of a task that :func:`check` has passed."""
     process_at = _process_at(options, now)
     unique_ttl_s = ceil_seconds(options.unique_for) if options.unique_for is not None else 0
     message = _message(task, options)
@@ -73,7 +78,10 @@ def prepare(task: Task, options: EnqueueOptions, now: float) -> PreparedTask:
 
 
 def check(task: Task, options: EnqueueOptions) -> None:
-    """Raise :class:`InvalidTaskError` if a rule of the protocol is broken (client.go: composeOptions)."""
+    """Raise :class:`InvalidTaskError` if a rule of the protocol is broken (client.go: composeOptions).
+
+    What passes can be composed and encoded: of many tasks, all are checked before the first is sent.
+    """
     if not task.type.strip():
         raise InvalidTaskError("任务类型不能为空")
     if not options.queue.strip():
@@ -85,6 +93,7 @@ def check(task: Task, options: EnqueueOptions) -> None:
     if options.max_retry > _MAX_INT32:
         raise InvalidTaskError("重试次数超出范围")
     _check_times(options)
+    _check_encodable(task, options)
 
 
 def encode(message: TaskMessage) -> bytes:
@@ -142,6 +151,25 @@ def _check_times(options: EnqueueOptions) -> None:
         raise InvalidTaskError("保留时长不能为负")
 
 
+def _check_encodable(task: Task, options: EnqueueOptions) -> None:
+    texts = [task.type, options.queue]
+    texts += [text for text in (options.task_id, options.group) if text is not None]
+    if task.headers:
+        texts += [*task.headers, *task.headers.values()]
+    try:
+        for text in texts:
+            if not text.isascii():
+                text.encode()
+    except (UnicodeEncodeError, AttributeError):  # a lone surrogate, a header that is no text
+        raise _unencodable() from None
+    if not isinstance(task.payload, bytes):
+        raise _unencodable()
+
+
+def _unencodable() -> InvalidTaskError:
+    return InvalidTaskError("任务含有无法编码的文字、数值或类型")
+
+
 def _message(task: Task, options: EnqueueOptions) -> TaskMessage:
     timeout_s, deadline_s = _limits(options)
     try:
@@ -163,8 +191,8 @@ def _message(task: Task, options: EnqueueOptions) -> TaskMessage:
             message.group_key = options.group
         if task.headers:
             message.headers.update(task.headers)
-    except (ValueError, TypeError):  # a text with lone surrogates, a payload that is no bytes
-        raise InvalidTaskError("任务含有无法编码的文字、数值或类型") from None
+    except (ValueError, TypeError):  # a number out of range, a type that nobody should have passed
+        raise _unencodable() from None
     return message
 
 
