@@ -19,7 +19,7 @@ _MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Memory of the worker, and keys in Redis that do not belong to a waiting task, after so many tasks."""
+    """Memory of the worker, and keys in Redis but the passing one of the running tasks, after so many tasks."""
 
     tasks: int
     rss_mib: float
@@ -63,4 +63,5 @@ def _await_processed(redis: MeasuredRedis, tasks: int) -> None:
 
 
 def _sample(redis: MeasuredRedis, one: RunningWorker, tasks: int) -> Sample:
-    return Sample(tasks, one.resident_bytes() / _MIB, int(redis.client.dbsize()))
+    shown = sum(1 for _ in redis.client.scan_iter(match="asynq:workers:{*"))  # there while a beat saw tasks
+    return Sample(tasks, one.resident_bytes() / _MIB, int(redis.client.dbsize()) - shown)

@@ -148,9 +148,19 @@ async def test_many_more_than_one_script_takes_keep_their_order(redis: Redis, cl
     assert (await wire.ids(redis, "pending"))[::-1] == [f"{number:04}" for number in range(1234)]
 
 
-async def test_many_are_all_checked_before_any_is_sent(redis: Redis, client: Client) -> None:
+@pytest.mark.parametrize(
+    "bad",
+    [
+        Task(" "),
+        Task("\ud800"),
+        Task("t", "text"),  # type: ignore[arg-type] # the point
+        Task("t", headers={"k": "\ud800"}),
+        Task("t", headers={"k": 1}),  # type: ignore[dict-item] # the point
+    ],
+)
+async def test_many_are_all_checked_before_any_is_sent(redis: Redis, client: Client, bad: Task) -> None:
     with pytest.raises(InvalidTaskError):
-        await client.enqueue_many([(Task("t"), options()), (Task(" "), options())])
+        await client.enqueue_many([(Task("t"), options())] * 300 + [(bad, options())])
     assert await redis.keys("*") == []
 
 
