@@ -19,7 +19,7 @@ _MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Memory of the worker, and keys in Redis but the passing one of the running tasks, after so many tasks."""
+    """Memory of the worker, and keys in Redis except that of the running tasks, after so many tasks."""
 
     tasks: int
     rss_mib: float
