@@ -31,7 +31,9 @@ _RECORD = f"""
 """  # noqa: S608 - constant column list
 _PAUSE = """
     UPDATE carrier_account
-    SET paused_until = $2::timestamptz, pause_reason = $3, updated_at = now()
+    SET paused_until = $2::timestamptz, paused_at = now(), updated_at = now(),
+        pause_reason = CASE WHEN paused_until > now() AND pause_reason LIKE 'manual%' THEN pause_reason
+            ELSE $3 END
     WHERE id = $1 AND (paused_until IS NULL OR paused_until < $2::timestamptz - interval '1 second')
     RETURNING true
 """
@@ -101,6 +103,7 @@ async def pause_account(conn: Conn, account_id: int, until: datetime, reason: st
 
     Many calls are refused at once when a carrier throttles: a pause that would add less than a
     second is not written, for each that is makes every worker read its configuration again.
+    An operator's pause in force keeps its reason: what ends a carrier's pause must not end it.
     """
     return bool(await conn.fetchval(_PAUSE, account_id, until, reason))
 

@@ -60,7 +60,12 @@ class PollingBase:
 
     def __post_init__(self) -> None:
         """Set the batches up; nothing is sent before the first turn."""
-        self._pauses = AccountPauses(self.pool, max_pause=self.settings.max_pause, clock=self.clock)
+        self._pauses = AccountPauses(
+            self.pool,
+            reread=self.config_manager.refresh,
+            max_pause=self.settings.max_pause,
+            clock=self.clock,
+        )
         self._failures = CardFailures(self.pool, self.stats)
         self._preparation = TurnPreparation(
             queue_manager=self.queue_manager,

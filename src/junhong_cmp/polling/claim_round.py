@@ -9,6 +9,7 @@ from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.clock import Clock, SystemClock
 from junhong_cmp.polling.backlog import BacklogGate
 from junhong_cmp.polling.concurrency import AccountConcurrency
+from junhong_cmp.polling.config import PollingConfigSnapshot
 from junhong_cmp.polling.config_manager import PollingConfigManager
 from junhong_cmp.polling.dispatcher import PollDispatcher
 from junhong_cmp.polling.due import milliseconds
@@ -40,6 +41,7 @@ class ClaimRound:
     clock: Clock = field(default_factory=SystemClock)
     _planner: ShardPlanner = field(init=False)
     _pacers: dict[int, AccountPacer] = field(init=False, default_factory=dict)
+    _shards: Mapping[int, Sequence[ShardId]] = field(init=False, default_factory=dict)
     _turn: int = field(init=False, default=0)
     _rare: RareLog = field(init=False, default_factory=RareLog)
 
@@ -61,7 +63,7 @@ class ClaimRound:
         now_ms = await self.queue_manager.now_ms()
         await self._hand_over(now_ms)
         room = await self.backlog.room()
-        accounts = self._callable_accounts(snapshot.accounts)
+        accounts = self._callable_accounts(snapshot)
         if not room or not accounts:
             return self.settings.idle_tick.total_seconds() / 4
         in_flight = await self.concurrency.in_flight([account.id for account in accounts])
@@ -77,11 +79,15 @@ class ClaimRound:
         self.term.check()  # whoever was frozen since the claim must not enqueue for the next leader
         await self.dispatcher.flush(now_ms)
 
-    def _callable_accounts(self, known: Mapping[int, CarrierAccount]) -> list[CarrierAccount]:
+    def _callable_accounts(self, snapshot: PollingConfigSnapshot) -> list[CarrierAccount]:
+        """Return the accounts that may be called for anything now, and note their shards."""
         now = self.clock.now()
-        accounts = [
-            account for account in known.values() if account.polling_enabled and not account.is_paused(now)
-        ]
+        self._shards = {
+            account_id: self.queue_manager.shards((account_id,), task_types)
+            for account_id in snapshot.accounts
+            if (task_types := snapshot.callable_types(account_id, now))
+        }
+        accounts = [snapshot.accounts[account_id] for account_id in self._shards]
         if not accounts:
             return []
         self._turn = (self._turn + 1) % len(accounts)  # when room is scarce, nobody is always last
@@ -95,7 +101,7 @@ class ClaimRound:
         for account in accounts:
             pacer = self._pacers.setdefault(account.id, AccountPacer(account.qps, now))
             allowance = min(room, pacer.allowance(account, now, in_flight[account.id]))
-            planned = self._planner.plan(self.queue_manager.shards((account.id,)), allowance, now_ms)
+            planned = self._planner.plan(self._shards[account.id], allowance, now_ms)
             room -= sum(planned.values())
             limits |= planned
         return limits
@@ -127,7 +133,7 @@ class ClaimRound:
         """Return the time until some account has both a card due and a token."""
         soonest = self.settings.idle_tick.total_seconds()
         for account in accounts:
-            look = self._planner.next_look(self.queue_manager.shards((account.id,)), now_ms)
+            look = self._planner.next_look(self._shards[account.id], now_ms)
             wait = max((look - now_ms) / 1000, self._pacers[account.id].seconds_to_next())
             soonest = min(soonest, wait)
         return max(soonest, self.settings.min_tick.total_seconds())

@@ -36,6 +36,7 @@ class PollingConfigManager:
         self._reread_s = reread_every.total_seconds()
         self._listener = Listener(dsn, (CHANNEL,), self._hear)
         self._changed = asyncio.Event()
+        self._reading = asyncio.Lock()
         self._snapshot = PollingConfigSnapshot(0, (), {})
         self._refused_version: int | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -73,26 +74,35 @@ class PollingConfigManager:
         await cancel_and_wait(task)
         await self._listener.stop()
 
-    async def refresh(self) -> None:
-        """Read the database now and take its configuration over if it is valid.
+    async def refresh(self) -> bool:
+        """Read the database now and take its configuration over if it is valid; tell whether it is.
 
         Raises:
             DATABASE_FAULTS: it could not be read.
 
         """
+        async with self._reading:  # one at a time: an older read must not arrive after a newer one
+            return await self._read()
+
+    async def _read(self) -> bool:
         async with self._pool.acquire() as conn:
             stored = await load_config(conn)
         try:
-            snapshot = build_snapshot(stored.version, stored.rows, stored.accounts)
+            snapshot = build_snapshot(stored.version, stored.rows, stored.accounts, stored.type_pauses)
         except InvalidSnapshotError as error:
             self._refuse(stored.version, error)
-            return
+            return False
         self._refused_version = None
         if snapshot != self._snapshot:
             self._take_over(snapshot)
+        return True
 
     def _take_over(self, snapshot: PollingConfigSnapshot) -> None:
         rules_changed = snapshot.rules != self._snapshot.rules
+        for account_id, reason in snapshot.unusable.items():
+            if self._snapshot.unusable.get(account_id) != reason:
+                code = snapshot.accounts[account_id].code
+                log.error("账号无法使用，不再轮询", account=code, reason=reason)
         previous, self._snapshot = self._snapshot.version, snapshot
         # A pause of an account makes a version too; at times there are many, and none is news here.
         say = log.info if rules_changed or not previous else log.debug

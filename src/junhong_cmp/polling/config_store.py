@@ -1,7 +1,8 @@
 """The polling configuration in PostgreSQL, read as one consistent whole."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -9,6 +10,8 @@ import orjson
 from junhong_cmp.cards.account_store import list_accounts
 from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.db.pool import Conn
+from junhong_cmp.polling.pause_store import list_type_pauses
+from junhong_cmp.polling.tasks import TaskType
 
 _VERSION = "SELECT coalesce(max(version), 0) FROM polling_config_version"
 _RULES = """
@@ -20,11 +23,12 @@ FROM polling_config ORDER BY priority, id
 
 @dataclass(frozen=True, slots=True)
 class StoredConfig:
-    """Configuration rows and accounts as of one version; not validated."""
+    """Configuration rows, accounts and pauses of their task types as of one version; not validated."""
 
     version: int
     rows: Sequence[Mapping[str, Any]]
     accounts: Sequence[CarrierAccount]
+    type_pauses: Mapping[tuple[int, TaskType], datetime] = field(default_factory=dict)
 
 
 async def find_version(conn: Conn) -> int:
@@ -33,12 +37,16 @@ async def find_version(conn: Conn) -> int:
 
 
 async def load_config(conn: Conn) -> StoredConfig:
-    """Read version, rules and accounts in one snapshot of the database."""
+    """Read version, rules, accounts and pauses in one snapshot of the database."""
     async with conn.transaction(isolation="repeatable_read", readonly=True):
-        version = await find_version(conn)
-        rows = [{**row, "intervals": _read_json(row["intervals"])} for row in await conn.fetch(_RULES)]
-        accounts = await list_accounts(conn)
-    return StoredConfig(version, rows, accounts)
+        return await read_config(conn)
+
+
+async def read_config(conn: Conn) -> StoredConfig:
+    """Read the same inside the caller's transaction, with what that has changed already."""
+    version = await find_version(conn)
+    rows = [{**row, "intervals": _read_json(row["intervals"])} for row in await conn.fetch(_RULES)]
+    return StoredConfig(version, rows, await list_accounts(conn), await list_type_pauses(conn))
 
 
 def _read_json(text: str) -> Any:

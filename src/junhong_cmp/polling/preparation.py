@@ -87,10 +87,11 @@ class TurnPreparation:
         return rule
 
     def _check_account(self, turn: Turn, card: Card, rule: PollRule, now_ms: int) -> Prepared | Ending:
-        account = self.config_manager.snapshot.accounts[card.account_id]
-        if not account.polling_enabled:
+        snapshot = self.config_manager.snapshot
+        account = snapshot.accounts[card.account_id]
+        if not account.polling_enabled or account.id in snapshot.unusable:
             return put_back(now_ms, self.settings.put_back)
-        resting = self.pauses.remaining(account)
+        resting = self.pauses.remaining(account, snapshot.type_pauses.get((account.id, turn.task_type)))
         if resting is not None:
             return put_back(now_ms, min(resting, self.settings.max_pause))
         if self.gateway is None:
