@@ -136,3 +136,7 @@ class Broker:
     async def pending_count(self, queue: str) -> int:
         """Return how many tasks wait in ``queue``."""
         return await broker_presence.pending_count(self._redis, queue)
+
+    async def queue_flow(self, queue: str) -> tuple[int, int]:
+        """Return how many tasks wait in ``queue``, and how many it has processed since it exists."""
+        return await broker_presence.queue_flow(self._redis, queue)

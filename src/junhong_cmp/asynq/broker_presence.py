@@ -76,5 +76,15 @@ async def pending_count(redis: RedisClient, queue: str) -> int:
     return int(await redis.execute_command("LLEN", queue_keys(queue).pending))
 
 
+async def queue_flow(redis: RedisClient, queue: str) -> tuple[int, int]:
+    """Count the waiting tasks of a queue, and all it has ever processed; one round trip."""
+    names = queue_keys(queue)
+    pipe = redis.pipeline(transaction=False)
+    pipe.execute_command("LLEN", names.pending)
+    pipe.execute_command("GET", names.processed)
+    pending, processed = await pipe.execute()
+    return int(pending), int(processed) if processed is not None and processed.isdigit() else 0
+
+
 def _process_keys(info: ServerInfo) -> ProcessKeys:
     return ProcessKeys(f"{info.host}:{info.pid}:{info.server_id}")

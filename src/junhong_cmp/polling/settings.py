@@ -18,6 +18,8 @@ class PollingSettings:
         max_pause: cap of a carrier's wish to pause an account.
         high_water: pending poll tasks at which the scheduler stops claiming.
         low_water: pending poll tasks at which it resumes.
+        unproven_backlog: pending poll tasks the scheduler allows while it does not know yet how fast they are
+            processed; from then on it allows what is processed within half of ``visibility``.
         idle_tick: longest the scheduler sleeps when no card is known to be due.
         min_tick: shortest time between two rounds of claims.
         reconcile_every: time between two comparisons of PostgreSQL with the shards.
@@ -34,10 +36,11 @@ class PollingSettings:
     max_pause: timedelta = timedelta(hours=1)
     high_water: int = 5000
     low_water: int = 2500
+    unproven_backlog: int = 256
     idle_tick: timedelta = timedelta(seconds=1)
     min_tick: timedelta = timedelta(milliseconds=50)
     reconcile_every: timedelta = timedelta(minutes=10)
-    init_page: int = 1000
+    init_page: int = 10_000
 
     def __post_init__(self) -> None:
         """Refuse figures that would break the claim protocol."""
@@ -45,3 +48,5 @@ class PollingSettings:
             raise ValueError("slot_lease 不得短于 turn_timeout，否则在途名额会先于轮询到期")
         if not 0 < self.low_water <= self.high_water:
             raise ValueError("low_water 必须大于 0 且不超过 high_water")
+        if self.unproven_backlog <= 0:
+            raise ValueError("unproven_backlog 必须大于 0")
