@@ -9,7 +9,6 @@ from typing import Final
 import structlog
 
 from junhong_cmp.asynq.outages import Backoff
-from junhong_cmp.cards.store import stream_enabled_cards
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.polling.background import cancel_and_wait
 from junhong_cmp.polling.config import PollingConfigSnapshot
@@ -17,7 +16,7 @@ from junhong_cmp.polling.config_manager import PollingConfigManager
 from junhong_cmp.polling.faults import PASSING_FAULTS
 from junhong_cmp.polling.queue_manager import PollingQueueManager
 from junhong_cmp.polling.reconciler import PollingReconciler
-from junhong_cmp.polling.seeding import SeedReport, ShardSeeder
+from junhong_cmp.polling.seeding import SeedWalk, ShardSeeder
 from junhong_cmp.polling.settings import PollingSettings
 
 log = structlog.stdlib.get_logger(__name__)
@@ -29,7 +28,7 @@ _MARKER_CHECK_S: Final = 5.0
 class PollingInitializer:
     """An initializer streams every enabled card into its shards, once a start, and keeps them in line.
 
-    It never holds more than a page of cards. Interrupted by a fault it goes on with the page at
+    It never holds more than a few pages of cards. Interrupted by a fault it goes on with the page at
     which it stopped; run again it adds nothing twice. Claims and polls go on meanwhile. Afterwards
     it compares PostgreSQL with the shards at times, after a change of rules, and initialises anew
     when Redis has lost its data.
@@ -45,11 +44,10 @@ class PollingInitializer:
         *,
         settings: PollingSettings | None = None,
     ) -> None:
-        self._pool = pool
         self._queue = queue_manager
         self._config = config_manager
         self._settings = settings if settings is not None else PollingSettings()
-        self._seeder = ShardSeeder(queue_manager, config_manager, self._settings)
+        self._seeder = ShardSeeder(pool, queue_manager, config_manager, self._settings)
         self._reconciler = PollingReconciler(pool, queue_manager, config_manager, self._settings)
         self._running: asyncio.Task[None] | None = None
         self._wanted = asyncio.Event()
@@ -81,33 +79,31 @@ class PollingInitializer:
         self._lost_data = True
         self._wanted.set()
 
-    async def initialise(self) -> SeedReport:
+    async def initialise(self) -> SeedWalk:
         """Add every missing card; faults of Redis and PostgreSQL are waited out."""
-        began, total, last_id = time.monotonic(), SeedReport(), 0
+        began, walk = time.monotonic(), SeedWalk()
         backoff = Backoff(_LONGEST_PAUSE)
         log.info("全量初始化开始", version=self._config.snapshot.version)
         while True:
+            before = walk.after_id
             try:
-                async for cards in stream_enabled_cards(
-                    self._pool, after_id=last_id, page=self._settings.init_page
-                ):
-                    total += await self._seeder.seed(cards)
-                    last_id = cards[-1].id
-                    backoff.reset()
+                await self._seeder.walk(walk)
                 await self._queue.mark_generation(await self._queue.now_ms())
             except PASSING_FAULTS as error:
-                log.warning("全量初始化中断，稍后继续", after_card=last_id, error=type(error).__name__)
+                log.warning("全量初始化中断，稍后继续", after_card=walk.after_id, error=type(error).__name__)
+                if walk.after_id > before:
+                    backoff.reset()
                 await asyncio.sleep(backoff.next_delay())
             else:
                 break
         log.info(
             "全量初始化完成",
-            cards=total.cards,
-            places=total.places,
-            added=total.added,
+            cards=walk.cards,
+            places=walk.places,
+            added=walk.added,
             duration_s=round(time.monotonic() - began, 3),
         )
-        return total
+        return walk
 
     async def _run(self) -> None:
         await self.initialise()

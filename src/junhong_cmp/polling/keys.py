@@ -1,11 +1,25 @@
 """Redis keys of the polling package; all keys of one script share one hash tag."""
 
+from typing import Final
+
 from junhong_cmp.polling.shards import ShardId
+from junhong_cmp.polling.tasks import POLLING_TASK_TYPES
+
+_TYPES: Final = {task_type.kind.encode(): task_type for task_type in POLLING_TASK_TYPES}
 
 
 def shard_tag(shard: ShardId) -> str:
     """Return the hash tag of a shard, without braces: ``carddata:7:3``."""
     return f"{shard.task_type.kind}:{shard.account_id}:{shard.number}"
+
+
+def parse_shard_tag(tag: bytes) -> ShardId | None:
+    """Return the shard of a hash tag, None for what is none."""
+    kind, _, rest = tag.partition(b":")
+    account_id, _, number = rest.partition(b":")
+    if kind not in _TYPES or not account_id.isdigit() or not number.isdigit():
+        return None
+    return ShardId(_TYPES[kind], int(account_id), int(number))
 
 
 def shard_due(shard: ShardId) -> str:
@@ -36,3 +50,13 @@ def account_rate(account_id: int) -> str:
 def generation() -> str:
     """Present once a full initialisation has been completed; its absence means lost data."""
     return "polling:generation"
+
+
+def notices() -> str:
+    """ZSET of shard tag → earliest due time posted for the leader, unix milliseconds."""
+    return "polling:{notices}:due"
+
+
+def notices_fence() -> str:
+    """Highest leader epoch the notice board has seen, decimal."""
+    return "polling:{notices}:fence"

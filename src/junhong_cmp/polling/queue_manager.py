@@ -1,36 +1,37 @@
 """The waiting cards of all shards: adding, claiming, starting, writing back, removing."""
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-import structlog
 from redis.exceptions import ResponseError
 
 from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.asynq.outages import is_outage
 from junhong_cmp.asynq.scripting import LuaScript
 from junhong_cmp.polling import keys
+from junhong_cmp.polling.chunks import chunks
 from junhong_cmp.polling.due import milliseconds
 from junhong_cmp.polling.errors import FencedError
+from junhong_cmp.polling.foreign_members import report_foreign
+from junhong_cmp.polling.notice_board import NoticeBoard, Notices
 from junhong_cmp.polling.rare_log import RareLog
+from junhong_cmp.polling.server_clock import ServerClock
 from junhong_cmp.polling.shard_batches import ShardBatches
 from junhong_cmp.polling.shard_scripts import ClaimBatch, ShardCounts, ShardScripts, Started
 from junhong_cmp.polling.shards import ShardId, shard_of
 from junhong_cmp.polling.tasks import POLLING_TASK_TYPES, TaskType
 
-log = structlog.stdlib.get_logger(__name__)
-
 NEVER_MS: Final = 2**53
 """A score no due time or claim reaches; beyond it a sorted set cannot count single milliseconds."""
 
 _CHUNK: Final = 1000
-_SHOWN_MEMBERS: Final = 3
-_SHOWN_CHARACTERS: Final = 20
+_BULK: Final = 10_000
+_LONGEST: Final = 500
+"""Cards one command or script may touch, so that none holds Redis for long."""
 
-_Flags = Awaitable[list[list[bool] | Exception]]
-_Script = Callable[[Mapping[ShardId, Sequence[tuple[int, Any]]]], _Flags]
+_Script = Callable[[Mapping[ShardId, Sequence[tuple[int, Any]]]], Awaitable[Sequence[list[bool] | Exception]]]
 
 
 class PollingQueueManager:
@@ -42,7 +43,8 @@ class PollingQueueManager:
     one round trip. Redis faults are raised to each caller of the batch. After a lost reply every
     call may be repeated: a repeated ``start`` or ``write_back`` finds its claim superseded.
     A shard with a foreign value under one of its keys is reported and passed over: where many
-    shards are changed or looked through, it never keeps the others from their turn.
+    shards are changed or looked through, it never keeps the others from their turn. Whatever lets
+    a card be due soon posts a notice for the leader, who asks only shards that have something due.
     """
 
     def __init__(
@@ -51,11 +53,17 @@ class PollingQueueManager:
         *,
         shards_per_account: int = 8,
         turn_timeout: timedelta = timedelta(seconds=60),
+        recheck: timedelta = timedelta(seconds=30),
     ) -> None:
         self._redis = redis
-        self._shards_per_account = shards_per_account
+        self.shards_per_account = shards_per_account
+        self.recheck = recheck
+        self._clock = ServerClock()
+        self._board = NoticeBoard(redis, self._clock, recheck=recheck)
         self._scripts = ShardScripts(redis)
-        self._batches = ShardBatches(self._scripts, timeout_ms=milliseconds(turn_timeout))
+        self._batches = ShardBatches(
+            self._scripts, self._board, self._clock, timeout_ms=milliseconds(turn_timeout)
+        )
         self._rare = RareLog()
         self._now = LuaScript.load(__package__ or "", "now")
 
@@ -65,11 +73,17 @@ class PollingQueueManager:
 
     async def now_ms(self) -> int:
         """Return the time of the Redis server, unix milliseconds."""
-        return int(await self._now.run(self._redis, (keys.generation(),)))
+        now_ms = int(await self._now.run(self._redis, (keys.generation(),)))
+        self._clock.note(now_ms)
+        return now_ms
+
+    def shard_number(self, card_id: int) -> int:
+        """Return the number of the card's shard in every account and type."""
+        return shard_of(card_id, self.shards_per_account)
 
     def shard(self, task_type: TaskType, account_id: int, card_id: int) -> ShardId:
         """Return the shard a card of the account waits in."""
-        return ShardId(task_type, account_id, shard_of(card_id, self._shards_per_account))
+        return ShardId(task_type, account_id, self.shard_number(card_id))
 
     def shards(
         self, account_ids: Iterable[int], task_types: Sequence[TaskType] = POLLING_TASK_TYPES
@@ -79,7 +93,7 @@ class PollingQueueManager:
             ShardId(task_type, account_id, number)
             for account_id in account_ids
             for task_type in task_types
-            for number in range(self._shards_per_account)
+            for number in range(self.shards_per_account)
         ]
 
     async def add_many(self, task_type: TaskType, account_id: int, cards: Sequence[tuple[int, int]]) -> int:
@@ -88,7 +102,23 @@ class PollingQueueManager:
 
     async def add(self, cards: Mapping[tuple[TaskType, int], Sequence[tuple[int, int]]]) -> int:
         """Add (card id, due ms) pairs by task type and account; one already there keeps its score."""
-        return await self._change(self._scripts.add, cards)
+        grouped = self._by_shard(cards)
+        return await self.add_places(
+            {shard: [part for card, due in pairs for part in (due, card)] for shard, pairs in grouped.items()}
+        )
+
+    async def add_places(self, places: Mapping[ShardId, Sequence[int]]) -> int:
+        """Add (due ms, card id), … of flat lists by shard; return how many were missing before."""
+        added = 0
+        for chunk in chunks(places, longest=2 * _LONGEST, most=2 * _BULK):
+            for shard, count in zip(chunk, await self._scripts.add(chunk), strict=True):
+                if isinstance(count, Exception):
+                    self._pass_over(shard, count)
+                else:
+                    added += count
+        if added:
+            await self._board.post({shard: min(flat[::2]) for shard, flat in places.items() if flat})
+        return added
 
     async def remove(
         self, task_type: TaskType, account_id: int, cards: Sequence[tuple[int, int | str]]
@@ -100,7 +130,7 @@ class PollingQueueManager:
         self, cards: Mapping[tuple[TaskType, int], Sequence[tuple[int, int | str]]]
     ) -> int:
         """Remove (card id, score) pairs by task type and account; return how many were there."""
-        return await self._change(self._scripts.remove, cards)
+        return await self._change(self._scripts.remove, self._by_shard(cards))
 
     async def remove_from(self, shard: ShardId, cards: Sequence[tuple[int, int | str]]) -> int:
         """Remove (card id, score) pairs from a shard, be it their own or not."""
@@ -115,7 +145,16 @@ class PollingQueueManager:
 
     async def hasten(self, cards: Mapping[tuple[TaskType, int], Sequence[tuple[int, int | str]]]) -> int:
         """Bring waiting cards forward to (card id, due ms), due "" for now; return how many moved."""
-        return await self._change(self._scripts.hasten, cards)
+        return await self.hasten_places(self._by_shard(cards))
+
+    async def hasten_places(self, places: Mapping[ShardId, Sequence[tuple[int, int | str]]]) -> int:
+        """Bring waiting cards forward to (card id, due ms) by shard, due "" for now; return how many."""
+        moved = await self._change(self._scripts.hasten, places)
+        if moved:
+            await self._board.post(
+                {shard: min(int(due or 0) for _, due in pairs) for shard, pairs in places.items() if pairs}
+            )
+        return moved
 
     async def claim(self, shard: ShardId, *, epoch: int, limit: int, visibility: timedelta) -> ClaimBatch:
         """Claim up to ``limit`` due cards of a shard, oldest first.
@@ -138,8 +177,19 @@ class PollingQueueManager:
         batches = await self._scripts.claim(limits, epoch=epoch, visibility_ms=milliseconds(visibility))
         for shard, batch in zip(limits, batches, strict=True):
             if isinstance(batch, ClaimBatch) and batch.foreign:
-                _report_foreign(shard, batch.foreign)
+                report_foreign(shard, batch.foreign)
         return batches
+
+    async def take_notices(self, epoch: int) -> Notices:
+        """Take what others posted: which shards have something due sooner than they last told.
+
+        Raises:
+            FencedError: the notice board obeys another epoch, or none.
+
+        """
+        notices = await self._board.take(epoch)
+        self._clock.note(notices.now_ms)
+        return notices
 
     async def start(self, task_type: TaskType, account_id: int, card_id: int, claim: int) -> Started | None:
         """Start a claimed card; None when the claim was superseded or the card removed."""
@@ -175,12 +225,13 @@ class PollingQueueManager:
         return bool(await self._redis.execute_command("EXISTS", keys.generation()))
 
     async def seal(self, epoch: int, shards: Sequence[ShardId]) -> None:
-        """Let the shards obey ``epoch`` from now on.
+        """Let the notice board and the shards obey ``epoch`` from now on.
 
         Raises:
-            FencedError: a shard obeys a higher epoch already.
+            FencedError: one of them obeys a higher epoch already.
 
         """
+        await self._board.seal(epoch)
         for start in range(0, len(shards), _CHUNK):
             chunk = shards[start : start + _CHUNK]
             refusals = await self._scripts.seal(chunk, epoch=epoch)
@@ -198,26 +249,28 @@ class PollingQueueManager:
         overdue_after: timedelta = timedelta(minutes=1),
     ) -> ShardCounts:
         """Count the cards of the accounts: all, due, and due for longer than ``overdue_after``."""
-        shards, total = self.shards(account_ids, task_types), ShardCounts()
+        shards = self.shards(account_ids, task_types)
+        return sum(await self.count_each(shards, overdue_after=overdue_after), ShardCounts())
+
+    async def count_each(
+        self, shards: Sequence[ShardId], *, overdue_after: timedelta = timedelta(minutes=1)
+    ) -> list[ShardCounts]:
+        """Count the cards of each shard; one with a foreign value under its key counts as empty."""
+        counts: list[ShardCounts] = []
         for start in range(0, len(shards), _CHUNK):
             chunk = shards[start : start + _CHUNK]
             replies = await self._scripts.count(chunk, overdue_ms=milliseconds(overdue_after))
-            for shard, counts in zip(chunk, replies, strict=True):
-                if isinstance(counts, Exception):
-                    self._pass_over(shard, counts)
+            for shard, reply in zip(chunk, replies, strict=True):
+                if isinstance(reply, Exception):
+                    self._pass_over(shard, reply)
+                    counts.append(ShardCounts())
                 else:
-                    total += counts
-        return total
+                    counts.append(reply)
+        return counts
 
-    async def _change(
-        self, run: _Script, cards: Mapping[tuple[TaskType, int], Sequence[tuple[int, Any]]]
-    ) -> int:
-        grouped: dict[ShardId, list[tuple[int, Any]]] = defaultdict(list)
-        for (task_type, account_id), pairs in cards.items():
-            for pair in pairs:
-                grouped[self.shard(task_type, account_id, pair[0])].append(pair)
+    async def _change(self, run: _Script, grouped: Mapping[ShardId, Sequence[tuple[int, Any]]]) -> int:
         changed = 0
-        for chunk in _chunks(grouped):
+        for chunk in chunks(grouped, longest=_LONGEST, most=_CHUNK):
             for shard, flags in zip(chunk, await run(chunk), strict=True):
                 if isinstance(flags, Exception):
                     self._pass_over(shard, flags)
@@ -225,36 +278,17 @@ class PollingQueueManager:
                     changed += sum(flags)
         return changed
 
+    def _by_shard(
+        self, cards: Mapping[tuple[TaskType, int], Sequence[tuple[int, Any]]]
+    ) -> dict[ShardId, list[tuple[int, Any]]]:
+        grouped: dict[ShardId, list[tuple[int, Any]]] = defaultdict(list)
+        for (task_type, account_id), pairs in cards.items():
+            for pair in pairs:
+                grouped[self.shard(task_type, account_id, pair[0])].append(pair)
+        return grouped
+
     def _pass_over(self, shard: ShardId, error: Exception) -> None:
         """Report an error of this shard alone; one of Redis as a whole is raised."""
         if is_outage(error):
             raise error
         self._rare.warning("分片的键中有异常数据，已跳过", shard=keys.shard_tag(shard), error=str(error))
-
-
-def _chunks(
-    grouped: Mapping[ShardId, Sequence[tuple[int, Any]]],
-) -> Iterator[dict[ShardId, Sequence[tuple[int, Any]]]]:
-    """Cut the pairs into round trips of about ``_CHUNK``, so that no script holds Redis for long."""
-    chunk: dict[ShardId, Sequence[tuple[int, Any]]] = {}
-    room = _CHUNK
-    for shard, pairs in grouped.items():
-        for start in range(0, len(pairs), _CHUNK):
-            part = pairs[start : start + _CHUNK]
-            if chunk and (shard in chunk or len(part) > room):
-                yield chunk
-                chunk, room = {}, _CHUNK
-            chunk[shard] = part
-            room -= len(part)
-    if chunk:
-        yield chunk
-
-
-def _report_foreign(shard: ShardId, members: Sequence[bytes]) -> None:
-    shown = [repr(member[:_SHOWN_CHARACTERS]) for member in members[:_SHOWN_MEMBERS]]
-    log.warning(
-        "分片中有不是卡编号的成员，已移除",
-        shard=keys.shard_tag(shard),
-        count=len(members),
-        members=shown,
-    )

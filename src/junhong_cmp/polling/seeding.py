@@ -1,81 +1,106 @@
 """From PostgreSQL to the shards: every enabled card in its place, page by page."""
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Final
 
-from junhong_cmp.cards.model import Card
+from junhong_cmp.cards.roster import RosterRow, stream_roster
+from junhong_cmp.db.pool import Pool
+from junhong_cmp.polling.background import cancel_and_wait
 from junhong_cmp.polling.config_manager import PollingConfigManager
-from junhong_cmp.polling.due import PollRule, milliseconds, phase_point_after
-from junhong_cmp.polling.eligibility import first_due_of
+from junhong_cmp.polling.lanes import Lanes
 from junhong_cmp.polling.queue_manager import PollingQueueManager
 from junhong_cmp.polling.settings import PollingSettings
-from junhong_cmp.polling.tasks import POLLING_TASK_TYPES, TaskType
+from junhong_cmp.polling.shards import ShardId
+
+_SLICE: Final = 500
+"""Cards worked on at a stretch: the scheduler shares the event loop and must not wait for a whole page."""
 
 
-@dataclass(frozen=True, slots=True)
-class SeedReport:
-    """What seeding met: cards, the places they need, those added, and those brought forward."""
+@dataclass(slots=True)
+class SeedWalk:
+    """How far a walk over all cards has come; interrupted, it is taken up at ``after_id``.
 
+    ``expected`` counts the places each shard must have for the cards met so far.
+    """
+
+    after_id: int = 0
     cards: int = 0
     places: int = 0
     added: int = 0
     hastened: int = 0
+    expected: defaultdict[ShardId, int] = field(default_factory=lambda: defaultdict(int))
 
-    def __add__(self, other: "SeedReport") -> "SeedReport":
-        return SeedReport(
-            self.cards + other.cards,
-            self.places + other.places,
-            self.added + other.added,
-            self.hastened + other.hastened,
-        )
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """One page of cards: by shard its (due, card), … as a flat list, and (card, latest due) pairs."""
+
+    last_id: int
+    cards: int
+    due: dict[ShardId, list[int]]
+    latest: dict[ShardId, list[tuple[int, int]]]
 
 
 class ShardSeeder:
-    """A shard seeder adds the cards of a page that are missing from their shards.
+    """A shard seeder walks over all enabled cards and adds those that are missing from their shards.
 
     Seeding is idempotent: the due time of a missing card follows from its id and what PostgreSQL
-    knows of it, and a card that is there keeps its score.
+    knows of it, and a card that is there keeps its score. While a page goes to Redis the next one is
+    worked out and the one after it is read; no more than these three are in memory.
     """
 
     def __init__(
         self,
+        pool: Pool,
         queue_manager: PollingQueueManager,
         config_manager: PollingConfigManager,
         settings: PollingSettings,
     ) -> None:
+        self._pool = pool
         self._queue = queue_manager
         self._config = config_manager
         self._settings = settings
 
-    async def seed(self, cards: Sequence[Card], *, hasten: bool = False) -> SeedReport:
-        """Add what is missing; with ``hasten`` also bring forward what waits longer than its rule says.
+    async def walk(self, progress: SeedWalk, *, hasten: bool = False) -> None:
+        """Walk on to the last card; with ``hasten`` also bring forward what waits longer than its rule says.
 
         The latter spreads a shortened interval over its phases within one period.
         """
+        sending: asyncio.Task[None] | None = None
+        try:
+            pages = stream_roster(self._pool, after_id=progress.after_id, page=self._settings.init_page)
+            async with aclosing(pages):
+                async for rows in pages:
+                    page = await self._place(rows, hasten=hasten)
+                    if sending is not None:
+                        await sending
+                    sending = asyncio.create_task(self._send(page, progress))
+            if sending is not None:
+                await sending
+        finally:
+            if sending is not None and not sending.done():
+                await cancel_and_wait(sending)
+
+    async def _place(self, rows: Sequence[RosterRow], *, hasten: bool) -> _Page:
         now_ms = await self._queue.now_ms()
-        due: defaultdict[tuple[TaskType, int], list[tuple[int, int]]] = defaultdict(list)
-        latest: defaultdict[tuple[TaskType, int], list[tuple[int, int | str]]] = defaultdict(list)
-        for card in cards:
-            for task_type in POLLING_TASK_TYPES:
-                rule = self._config.rule_for(card, task_type)
-                if rule is None:
-                    continue
-                first = first_due_of(card, task_type, rule, now_ms, self._settings)
-                due[task_type, card.account_id].append((card.id, first))
-                if hasten:
-                    last_call = _latest_due(card, task_type, rule, now_ms, first)
-                    latest[task_type, card.account_id].append((card.id, last_call))
-        return SeedReport(
-            cards=len(cards),
-            places=sum(len(pairs) for pairs in due.values()),
-            added=await self._queue.add(due),
-            hastened=await self._queue.hasten(latest),
-        )
+        lanes = Lanes(self._config.snapshot, self._queue, self._settings)
+        for start in range(0, len(rows), _SLICE):
+            lanes.place(rows[start : start + _SLICE], now_ms, hasten=hasten)
+            await asyncio.sleep(0)
+        return _Page(rows[-1][0], len(rows), lanes.due(), lanes.latest())
 
-
-def _latest_due(card: Card, task_type: TaskType, rule: PollRule, now_ms: int, first_ms: int) -> int:
-    """Return the time no card that follows its rule waits beyond, jitter included."""
-    interval_ms = milliseconds(rule.interval)
-    point = phase_point_after(card.id, task_type, interval_ms, now_ms)
-    return max(point, first_ms) + int(interval_ms * rule.jitter)
+    async def _send(self, page: _Page, progress: SeedWalk) -> None:
+        """Add the places of a page; only then does the walk count it as done."""
+        added = await self._queue.add_places(page.due)
+        hastened = await self._queue.hasten_places(page.latest) if page.latest else 0
+        progress.after_id = page.last_id
+        progress.cards += page.cards
+        progress.added += added
+        progress.hastened += hastened
+        for shard, places in page.due.items():
+            progress.places += len(places) // 2
+            progress.expected[shard] += len(places) // 2

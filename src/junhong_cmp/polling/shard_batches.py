@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 from junhong_cmp.asynq.outages import FAULTS
 from junhong_cmp.db.batching import MicroBatcher
+from junhong_cmp.polling.notice_board import NoticeBoard
+from junhong_cmp.polling.server_clock import ServerClock
 from junhong_cmp.polling.shard_scripts import ShardScripts, Started
 from junhong_cmp.polling.shards import ShardId
 
@@ -25,11 +27,15 @@ class ShardBatches:
     """Shard batches let requests gather while an earlier batch runs, then send them together.
 
     A Redis fault is raised to each caller of the batch; a script failing on one shard reaches the
-    callers of that shard only.
+    callers of that shard only. What is written back with a due time soon is posted for the leader.
     """
 
-    def __init__(self, scripts: ShardScripts, *, timeout_ms: int) -> None:
+    def __init__(
+        self, scripts: ShardScripts, board: NoticeBoard, clock: ServerClock, *, timeout_ms: int
+    ) -> None:
         self._scripts = scripts
+        self._board = board
+        self._clock = clock
         self._timeout_ms = timeout_ms
         self._starts: MicroBatcher[_Request, Started | None] = MicroBatcher(
             self._flush_starts, name="polling_start"
@@ -62,10 +68,22 @@ class ShardBatches:
         async def run(shards: Mapping[ShardId, Sequence[Any]]) -> list[list[Started | None] | Exception]:
             return await self._scripts.start(shards, timeout_ms=self._timeout_ms)
 
-        return await _by_shard(requests, run)
+        results = await _by_shard(requests, run)
+        for result in results:
+            if isinstance(result, Started):
+                self._clock.note(result.now_ms)
+                break
+        return results
 
     async def _flush_write_backs(self, requests: Sequence[_Request]) -> Sequence[bool | Exception]:
-        return await _by_shard(requests, self._scripts.write_back)
+        results = await _by_shard(requests, self._scripts.write_back)
+        earliest: dict[ShardId, int] = {}
+        for request, written in zip(requests, results, strict=True):
+            if written is True:
+                due = request.row[2]
+                earliest[request.shard] = min(due, earliest.get(request.shard, due))
+        await self._board.post(earliest)
+        return results
 
     async def _flush_removals(self, requests: Sequence[_Request]) -> Sequence[bool | Exception]:
         return await _by_shard(requests, self._scripts.remove)

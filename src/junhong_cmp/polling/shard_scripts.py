@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from junhong_cmp.asynq.connection import RedisClient
+from junhong_cmp.asynq.script_client import ScriptClient
 from junhong_cmp.asynq.scripting import LuaScript
 from junhong_cmp.polling import keys
 from junhong_cmp.polling.errors import FencedError
@@ -42,14 +43,23 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class ShardCounts:
-    """Cards in shards: all, those due now, and those due for longer than the age asked about."""
+    """Cards in shards: all, those due now, those due for longer than the age asked about.
+
+    ``endless`` are those that would wait for ever: their score is beyond any due time or claim.
+    """
 
     cards: int = 0
     due: int = 0
     overdue: int = 0
+    endless: int = 0
 
     def __add__(self, other: "ShardCounts") -> "ShardCounts":
-        return ShardCounts(self.cards + other.cards, self.due + other.due, self.overdue + other.overdue)
+        return ShardCounts(
+            self.cards + other.cards,
+            self.due + other.due,
+            self.overdue + other.overdue,
+            self.endless + other.endless,
+        )
 
 
 class ShardScripts:
@@ -64,7 +74,6 @@ class ShardScripts:
         self._claim = LuaScript.load(_PACKAGE, "claim")
         self._start = LuaScript.load(_PACKAGE, "start")
         self._write_back = LuaScript.load(_PACKAGE, "write_back")
-        self._add = LuaScript.load(_PACKAGE, "add")
         self._remove = LuaScript.load(_PACKAGE, "remove")
         self._hasten = LuaScript.load(_PACKAGE, "hasten")
         self._seal = LuaScript.load(_PACKAGE, "seal")
@@ -104,9 +113,18 @@ class ShardScripts:
         """Write (card, claim, next due) triples back; False stands for one superseded or removed."""
         return await self._flags(self._write_back, shards, with_claim_key=False)
 
-    async def add(self, shards: Mapping[ShardId, Sequence[tuple[int, int]]]) -> list[list[bool] | Exception]:
-        """Add (card, due) pairs; True stands for one that was missing."""
-        return await self._flags(self._add, shards, with_claim_key=False)
+    async def add(self, shards: Mapping[ShardId, Sequence[int]]) -> list[int | Exception]:
+        """Add cards of a flat list (due, card, due, card, …) that are missing; how many that were.
+
+        One plain command a shard does it: whoever is there keeps the score, be it due time or claim.
+        """
+        commands = (("ZADD", keys.shard_due(shard), "NX", *places) for shard, places in shards.items())
+        if isinstance(self._redis, ScriptClient):
+            return await self._redis.run_scripts(commands)
+        pipe = self._redis.pipeline(transaction=False)
+        for command in commands:
+            pipe.execute_command(*command)
+        return list(await pipe.execute(raise_on_error=False))
 
     async def remove(
         self, shards: Mapping[ShardId, Sequence[tuple[int, int | str]]]

@@ -8,7 +8,7 @@
 -- Returns {"FENCED", fence or ""} when the epoch is not the shard's ("": none, or it is no epoch), else
 -- {"OK", now, next due or "", claim, {card, due, card, due, ...}, {foreign member, ...}}.
 -- One claim serves the whole batch: it exceeds every claim the shard ever gave, so it is new to
--- each card. Members that are no card ids are taken out and reported.
+-- each card ("0" when nothing was due). Members that are no card ids are taken out and reported.
 --
 -- Atomic because the fence must hold for the very writes it allows, and because a card read as
 -- due by two callers would be claimed twice.
@@ -19,29 +19,47 @@ if fence ~= ARGV[1] then
 end
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local cards, foreign = {}, {}
-local claim = math.max(now + tonumber(ARGV[3]), (tonumber(redis.call('GET', KEYS[3])) or 0) + 1)
-local text = string.format('%.0f', claim)
-if tonumber(ARGV[2]) > 0 then
-  local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now),
-    'WITHSCORES', 'LIMIT', 0, ARGV[2])
-  for i = 1, #due, 2 do
-    if string.find(due[i], '^[1-9]%d*$') then
-      redis.call('ZADD', KEYS[1], text, due[i])
-      cards[#cards + 1] = due[i]
-      cards[#cards + 1] = string.format('%.0f', math.max(0, tonumber(due[i + 1])))
-    else
-      redis.call('ZREM', KEYS[1], due[i])
-      foreign[#foreign + 1] = due[i]
-    end
+local now_text = string.format('%.0f', now)
+local cards, foreign, moved = {}, {}, {}
+local claim = '0'
+
+local function move()
+  if #moved > 0 then
+    redis.call('ZADD', KEYS[1], unpack(moved))
+    moved = {}
   end
 end
-if #cards > 0 then
-  redis.call('SET', KEYS[3], text)
+
+local due = {}
+if tonumber(ARGV[2]) > 0 then
+  due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now_text, 'WITHSCORES', 'LIMIT', 0, ARGV[2])
+end
+if #due > 0 then
+  local highest = tonumber(redis.call('GET', KEYS[3])) or 0
+  claim = string.format('%.0f', math.max(now + tonumber(ARGV[3]), highest + 1))
+  for i = 1, #due, 2 do
+    local card = due[i]
+    if string.find(card, '^[1-9]%d*$') then
+      moved[#moved + 1] = claim
+      moved[#moved + 1] = card
+      cards[#cards + 1] = card
+      cards[#cards + 1] = string.format('%.0f', math.max(0, tonumber(due[i + 1])))
+      if #moved == 1000 then -- Lua's stack bounds what unpack can return
+        move()
+      end
+    else
+      redis.call('ZREM', KEYS[1], card)
+      foreign[#foreign + 1] = card
+    end
+  end
+  move()
+  if #cards > 0 then
+    redis.call('SET', KEYS[3], claim)
+  end
 end
 local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
 local next_due = ''
 if first[2] and tonumber(first[2]) < 2 ^ 53 then
   next_due = string.format('%.0f', math.max(0, tonumber(first[2])))
 end
-return {'OK', string.format('%.0f', now), next_due, text, cards, foreign}
+return {'OK', now_text, next_due, claim, cards, foreign}
