@@ -7,15 +7,31 @@ from junhong_cmp.worker.report import StartReport, missing_services
 from junhong_cmp.worker.roles import enabled_modules
 
 
-def report(role: WorkerRole, name: str = "", missing: tuple[str, ...] = ()) -> StartReport:
-    return StartReport(role=role, instance_name=name, started=enabled_modules(role), missing=missing)
+def report(
+    role: WorkerRole, name: str = "", missing: tuple[str, ...] = (), scheduling: str = "无"
+) -> StartReport:
+    return StartReport(
+        role=role,
+        instance_name=name,
+        started=enabled_modules(role),
+        missing=missing,
+        scheduling=scheduling,
+    )
 
 
 def test_leader() -> None:
-    assert report(WorkerRole.LEADER).sentence == (
+    assert report(WorkerRole.LEADER, scheduling="主").sentence == (
         "Worker 启动：Worker 角色=leader，实例名称=未命名，"
         "已启用=queue_server、polling_initializer、polling_scheduler、asynq_scheduler，已禁用=无，"
-        "承担单例主动调度职责"
+        "调度状态=主，承担单例主动调度职责"
+    )
+
+
+def test_hot_standby() -> None:
+    assert report(WorkerRole.ALL, scheduling="热备").sentence == (
+        "Worker 启动：Worker 角色=all，实例名称=未命名，"
+        "已启用=queue_server、polling_initializer、polling_scheduler、asynq_scheduler，已禁用=无，"
+        "调度状态=热备，主节点失效后接任单例主动调度职责"
     )
 
 

@@ -4,8 +4,18 @@
 Nothing here touches the network.
 """
 
+from junhong_cmp.config.lease import LeaseConflict, LeaseMode
 from junhong_cmp.config.loading import Resolution, ResolvedValue, load, resolve
 from junhong_cmp.config.sections import WorkerRole
 from junhong_cmp.config.settings import Settings
 
-__all__ = ["Resolution", "ResolvedValue", "Settings", "WorkerRole", "load", "resolve"]
+__all__ = [
+    "LeaseConflict",
+    "LeaseMode",
+    "Resolution",
+    "ResolvedValue",
+    "Settings",
+    "WorkerRole",
+    "load",
+    "resolve",
+]

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from junhong_cmp.config.values import Duration, Weights
 from junhong_cmp.logs import LogFormat, LogLevel
@@ -90,22 +90,6 @@ class ImportsSettings(BaseModel):
         ge=timedelta(seconds=1),
         description="多久检查一次未完成而不在队列中的导入任务，整秒",
     )
-
-
-class LeaseSettings(BaseModel):
-    """How the leader keeps its lease."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", validate_default=True)
-
-    ttl: Duration = Field(timedelta(seconds=15), ge=timedelta(seconds=1), description="租约有效期")
-    renew: Duration = Field(timedelta(seconds=5), gt=timedelta(0), description="续约间隔")
-    retry: Duration = Field(timedelta(seconds=2), gt=timedelta(0), description="竞选与续约失败后的重试间隔")
-
-    @model_validator(mode="after")
-    def _check_together(self) -> "LeaseSettings":
-        if self.renew + self.retry >= self.ttl:
-            raise ValueError("JUNHONG_LEASE_RENEW 与 JUNHONG_LEASE_RETRY 之和须小于 JUNHONG_LEASE_TTL")
-        return self
 
 
 class LogSettings(BaseModel):

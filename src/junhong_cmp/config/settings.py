@@ -6,9 +6,9 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from junhong_cmp.config.connections import GatewaySettings, PostgresSettings, RedisSettings, StorageSettings
+from junhong_cmp.config.lease import LeaseSettings
 from junhong_cmp.config.sections import (
     ImportsSettings,
-    LeaseSettings,
     LogSettings,
     PollingSettings,
     QueueSettings,

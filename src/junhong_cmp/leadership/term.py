@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from enum import StrEnum
 
-Listener = Callable[[], None]
+Listener = Callable[[], object]
 
 
 class TermEnd(StrEnum):

@@ -1,8 +1,8 @@
 """The background modules of a worker, each wrapped as something that starts once and stops once."""
 
-import asyncio
-from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from collections.abc import Callable
+from functools import cached_property
+from typing import Final
 
 import structlog
 
@@ -10,41 +10,29 @@ from junhong_cmp.asynq.connection import RedisClient, open_redis
 from junhong_cmp.asynq.scheduler import Scheduler
 from junhong_cmp.asynq.server import Server
 from junhong_cmp.asynq.server_config import ServerConfig
-from junhong_cmp.config import Settings
+from junhong_cmp.config import LeaseConflict, LeaseMode, Settings
 from junhong_cmp.errors import CriticalLoopError
+from junhong_cmp.leadership.candidate import Candidate
+from junhong_cmp.leadership.elector import LeaderElector
+from junhong_cmp.leadership.term import Term
+from junhong_cmp.leadership.times import LeaseTimes
 from junhong_cmp.lifecycle import Module
 from junhong_cmp.polling.initializer import PollingInitializer
 from junhong_cmp.polling.scheduler import PollingScheduler
 from junhong_cmp.worker.cron import cron_entries
+from junhong_cmp.worker.foreign_lease import foreign_lease
+from junhong_cmp.worker.leadership import Leadership
 from junhong_cmp.worker.loop_watch import LoopWatch
-from junhong_cmp.worker.roles import ModuleName, enabled_modules
+from junhong_cmp.worker.report import LEADS, NONE
+from junhong_cmp.worker.roles import SCHEDULING_ROLES, ModuleName, enabled_modules
 from junhong_cmp.worker.services import Services
+from junhong_cmp.worker.singletons import LOOP_TASKS, Loop, SingletonModule
 from junhong_cmp.worker.task_handler import TaskHandler
 
 log = structlog.stdlib.get_logger(__name__)
 
 HEARTBEAT_CONNECTIONS: Final = 2
-CANCEL_AGAIN_S: Final = 0.5
-"""A library may swallow a cancellation that arrives together with a reply; then it is asked again."""
-
-LOOP_TASKS: Final[Mapping[ModuleName, str]] = {
-    ModuleName.POLLING_INITIALIZER: "polling:initializer",
-    ModuleName.POLLING_SCHEDULER: "polling:scheduler",
-    ModuleName.ASYNQ_SCHEDULER: "asynq-scheduler",
-}
-"""The names their background tasks run under."""
-
-
-class Loop(Protocol):
-    """A part that runs in the background between its start and its stop."""
-
-    async def start(self) -> None:
-        """Begin."""
-        ...
-
-    async def stop(self) -> None:
-        """End."""
-        ...
+LEASE_CONNECTIONS: Final = 2
 
 
 class QueueServerModule:
@@ -78,34 +66,6 @@ class QueueServerModule:
             await self._handler.close()
 
 
-class SingletonModule:
-    """A singleton module runs a loop only one process of a fleet should run, and reports its death."""
-
-    def __init__(self, name: ModuleName, loop: Loop, watch: LoopWatch) -> None:
-        self.name = name
-        self._loop = loop
-        self._watch = watch
-
-    async def start(self) -> None:
-        """Start the loop and watch it."""
-        await self._loop.start()
-        self._watch.begin()
-
-    async def stop(self) -> None:
-        """Stop watching, then the loop."""
-        self._watch.end()
-        stop = asyncio.create_task(self._loop.stop(), name=f"stop:{self.name}")
-        try:
-            while not (await asyncio.wait({stop}, timeout=CANCEL_AGAIN_S))[0]:
-                self._watch.cancel_again()
-        except asyncio.CancelledError:
-            stop.cancel()
-            raise
-        error = stop.exception()
-        if error is not None and not self._watch.has_reported(error):
-            raise error
-
-
 class WorkerModules:
     """Worker modules are built for one role: the others' modules are not even constructed."""
 
@@ -120,6 +80,7 @@ class WorkerModules:
         self._settings = settings
         self._on_failure = on_failure
         self._queue_server = self._build_queue_server()
+        self._leadership = self._build_leadership()
 
     @property
     def in_flight(self) -> int:
@@ -130,10 +91,27 @@ class WorkerModules:
         """Take no further tasks; everything else goes on."""
         self._queue_server.pause_fetching()
 
+    async def scheduling(self) -> str:
+        """Return what this process is among those that may schedule, once the first election has told it.
+
+        Raises:
+            ConfigError: another process leads, and this one is told to end then.
+
+        """
+        if self._leadership is None:
+            return LEADS if self._settings.worker.role in SCHEDULING_ROLES else NONE
+        elector = self._leadership.elector
+        if self._settings.lease.on_conflict is LeaseConflict.STANDBY:
+            return str(await elector.first_answer())
+        state = await elector.decision()
+        if elector.rival is not None:
+            raise foreign_lease(elector.rival)
+        return str(state)
+
     def enabled(self) -> list[Module]:
         """Return the role's modules in start order."""
         names = enabled_modules(self._settings.worker.role)
-        singletons = self._build_singletons() if ModuleName.POLLING_SCHEDULER in names else {}
+        singletons = self._build_singletons() if self._settings.worker.role in SCHEDULING_ROLES else {}
         modules: dict[ModuleName, Module] = {ModuleName.QUEUE_SERVER: self._queue_server, **singletons}
         return [modules[name] for name in names]
 
@@ -158,14 +136,42 @@ class WorkerModules:
         return open_redis(self._settings.redis.url.get_secret_value(), pool_size=HEARTBEAT_CONNECTIONS)
 
     def _build_singletons(self) -> dict[ModuleName, Module]:
+        if self._leadership is not None:
+            return self._leadership.modules()
+        return {module.name: module for module in self._build_loops(None)}
+
+    def _build_leadership(self) -> Leadership | None:
+        settings = self._settings
+        if settings.worker.role not in SCHEDULING_ROLES or settings.lease.mode is LeaseMode.OFF:
+            return None
+        times = LeaseTimes(ttl=settings.lease.ttl, renew=settings.lease.renew, retry=settings.lease.retry)
+
+        def open_lease_redis() -> RedisClient:
+            return open_redis(
+                settings.redis.url.get_secret_value(),
+                pool_size=LEASE_CONNECTIONS,
+                socket_timeout=min(settings.redis.socket_timeout, times.attempt),
+            )
+
+        candidate = Candidate.of_this_process(settings.worker.instance_name)
+        elector = LeaderElector(candidate, times, open_lease_redis)
+        return Leadership(elector, self._build_loops, on_failure=self._on_failure)
+
+    @cached_property
+    def _initializer(self) -> PollingInitializer:
+        """The one initializer of all terms: it follows the polling configuration all the time."""
         services = self._services
-        entries = cron_entries(redrive_every=self._settings.imports.redrive_every)
-        initializer = PollingInitializer(
+        return PollingInitializer(
             services.pool,
             services.polling_queue,
             services.polling_config,
             settings=services.polling_settings,
         )
+
+    def _build_loops(self, term: Term | None) -> list[SingletonModule]:
+        """Build what the leader runs, in start order; ``term`` is None when no lease decides who leads."""
+        services = self._services
+        entries = cron_entries(redrive_every=self._settings.imports.redrive_every)
         polling_scheduler = PollingScheduler(
             redis=services.redis,
             queue_manager=services.polling_queue,
@@ -174,15 +180,16 @@ class WorkerModules:
             client=services.client,
             stats=services.polling_stats,
             has_gateway=services.gateway is not None,
-            on_lost_data=initializer.report_lost_data,
+            on_lost_data=self._initializer.report_lost_data,
+            leased=term,
             settings=services.polling_settings,
         )
         loops: dict[ModuleName, Loop] = {
-            ModuleName.POLLING_INITIALIZER: initializer,
+            ModuleName.POLLING_INITIALIZER: self._initializer,
             ModuleName.POLLING_SCHEDULER: polling_scheduler,
             ModuleName.ASYNQ_SCHEDULER: Scheduler(services.redis, entries),
         }
-        return {
-            name: SingletonModule(name, loop, LoopWatch(LOOP_TASKS[name], self._on_failure))
+        return [
+            SingletonModule(name, loop, LoopWatch(LOOP_TASKS[name], self._on_failure))
             for name, loop in loops.items()
-        }
+        ]

@@ -12,21 +12,20 @@ log = structlog.stdlib.get_logger(__name__)
 
 UNNAMED = "未命名"
 NONE = "无"
+LEADS = "主"
+DUTY = "承担单例主动调度职责"
+DUTY_TO_COME = "主节点失效后接任单例主动调度职责"
 
 
 @dataclass(frozen=True, slots=True)
 class StartReport:
-    """What the start-up record says."""
+    """What the start-up record says; ``scheduling`` is ``主``, ``热备`` or ``无``."""
 
     role: WorkerRole
     instance_name: str
     started: Sequence[str]
     missing: Sequence[str]
-
-    @property
-    def scheduling(self) -> str:
-        """Whether this process schedules: ``主`` or ``无``."""
-        return "主" if self.role in SCHEDULING_ROLES else NONE
+    scheduling: str
 
     @property
     def sentence(self) -> str:
@@ -38,7 +37,8 @@ class StartReport:
             f"已禁用={_listed(disabled_modules(self.role))}",
         ]
         if self.role in SCHEDULING_ROLES:
-            parts.append("承担单例主动调度职责")
+            parts.append(f"调度状态={self.scheduling}")
+            parts.append(DUTY if self.scheduling == LEADS else DUTY_TO_COME)
         parts += self.missing
         return "Worker 启动：" + "，".join(parts)
 

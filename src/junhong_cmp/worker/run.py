@@ -15,6 +15,7 @@ from junhong_cmp.errors import ConfigError, CriticalLoopError, ExitCode, Junhong
 from junhong_cmp.lifecycle import ModuleGroup
 from junhong_cmp.worker.bootstrap import BootstrapWorker
 from junhong_cmp.worker.exit_guard import ExitGuard
+from junhong_cmp.worker.foreign_lease import refuse_foreign_lease
 from junhong_cmp.worker.loop_watch import LoopWatch
 from junhong_cmp.worker.modules import WorkerModules
 from junhong_cmp.worker.report import StartReport
@@ -105,11 +106,11 @@ class WorkerRun:
         if not start.done():
             start.cancel()
             await asyncio.wait({start})
-        if start.cancelled():
+        if start.cancelled() and self._failure is None:
             stop.cancel()
             log.info("启动未完成即被要求退出")
             return ExitCode.CLEAN
-        error = start.exception()
+        error = None if start.cancelled() else start.exception()
         if error is not None:
             stop.cancel()
             return _failed_start(error)
@@ -123,9 +124,11 @@ class WorkerRun:
         services = await self._bootstrap.open()
         for watch in self._shared_loops:
             watch.begin()
+        await refuse_foreign_lease(services.redis, self._settings)
         self._modules = WorkerModules(services, self._settings, on_failure=self._fail)
         self._group = ModuleGroup(self._modules.enabled())
         await self._group.start()
+        scheduling = await self._modules.scheduling()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTSTP, self._modules.pause_fetching)
         self._ready = True
         StartReport(
@@ -133,6 +136,7 @@ class WorkerRun:
             instance_name=self._settings.worker.instance_name,
             started=self._group.started,
             missing=services.missing,
+            scheduling=scheduling,
         ).write()
 
     def _receive(self, loop: asyncio.AbstractEventLoop, number: signal.Signals) -> None:

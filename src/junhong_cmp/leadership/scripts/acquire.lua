@@ -24,7 +24,7 @@ if not is_kind(KEYS[2], 'zset') then
 end
 local lease = redis.call('HMGET', KEYS[1], 'holder', 'epoch', 'seq', 'expires', 'renewed')
 local holder, expires = lease[1] or '', whole(lease[4])
-local state = holder .. ':' .. (lease[2] or '') .. ':' .. (lease[3] or '')
+local state = holder .. ':' .. text(whole(lease[2])) .. ':' .. text(whole(lease[3]))
 if holder ~= '' and holder ~= ARGV[1] and expires > now and state ~= ARGV[6] then
   redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', text(now))
   redis.call('ZADD', KEYS[2], text(now + tonumber(ARGV[9])), ARGV[8])

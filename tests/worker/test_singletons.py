@@ -8,8 +8,8 @@ from tests.waiting import wait_until
 
 from junhong_cmp.errors import CriticalLoopError
 from junhong_cmp.worker.loop_watch import LoopWatch
-from junhong_cmp.worker.modules import SingletonModule
 from junhong_cmp.worker.roles import ModuleName
+from junhong_cmp.worker.singletons import SingletonModule
 
 TASK = "polling:scheduler"
 
