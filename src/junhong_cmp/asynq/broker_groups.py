@@ -13,8 +13,8 @@ import structlog
 from junhong_cmp.asynq.aggregation import Aggregation
 from junhong_cmp.asynq.asynq_pb2 import TaskMessage
 from junhong_cmp.asynq.broker_ack import lock_key
-from junhong_cmp.asynq.client import task_args, task_keys
 from junhong_cmp.asynq.connection import RedisClient
+from junhong_cmp.asynq.enqueue_calls import task_args, task_keys
 from junhong_cmp.asynq.keys import queue_keys
 from junhong_cmp.asynq.message import InvalidMessageError, PreparedTask, decode
 from junhong_cmp.asynq.scripting import LuaScript, ScriptArg

@@ -7,6 +7,7 @@ from typing import Final
 
 from junhong_cmp.asynq.broker_presence import register_queues
 from junhong_cmp.asynq.connection import RedisClient
+from junhong_cmp.asynq.enqueue_calls import BulkCall, BulkRequest, task_args, task_keys
 from junhong_cmp.asynq.errors import (
     AsynqError,
     DuplicateTaskError,
@@ -15,6 +16,7 @@ from junhong_cmp.asynq.errors import (
 )
 from junhong_cmp.asynq.keys import queue_keys
 from junhong_cmp.asynq.message import PreparedTask, check, compose, encode
+from junhong_cmp.asynq.plain_form import PlainForms
 from junhong_cmp.asynq.scripting import LuaScript, ScriptArg, ScriptCall
 from junhong_cmp.asynq.task import EnqueueOptions, EnqueueResult, EnqueueStatus, Task, TaskInfo
 
@@ -105,15 +107,18 @@ class Client:
             BulkEnqueueError: Redis failed for some; ``outcomes`` holds each result or exception.
 
         """
-        by_queue: dict[str, list[int]] = {}
+        by_queue: dict[str, BulkRequest] = {}
+        forms = PlainForms(self._max_payload_bytes)
         for index, (task, options) in enumerate(items):
-            self._check(task, options)
-            by_queue.setdefault(options.queue, []).append(index)
+            form = forms.find(task, options)
+            if form is None:
+                self._check(task, options)
+            request = by_queue.get(options.queue)
+            if request is None:
+                request = by_queue[options.queue] = BulkRequest(options.queue)
+            request.add(index, task, options, form)
         await self._register(list(by_queue))
-        chunks: list[list[int]] = []
-        for indexes in by_queue.values():
-            chunks += [indexes[start : start + _CHUNK] for start in range(0, len(indexes), _CHUNK)]
-        return await self._send(items, chunks)
+        return await self._send(list(by_queue.values()), len(items))
 
     async def _send_one(self, task: PreparedTask, now: float) -> int:
         if task.plain:
@@ -121,33 +126,34 @@ class Client:
             keys = queue_keys(message.queue)
             args: list[ScriptArg] = [message.id, encode(message), int(now * 1e9)]
             return int(await _PLAIN.run(self._redis, [keys.task(message.id), keys.pending], args))
-        (code,) = await _ENQUEUE.run(self._redis, *script_call(task.message.queue, [task], now))
+        names = queue_keys(task.message.queue)
+        places = [names.groups, names.pending, *task_keys(task)]
+        (code,) = await _ENQUEUE.run(self._redis, places, [int(now * 1e9), *task_args(task)])
         return int(code)
 
-    async def _send(
-        self, items: Sequence[tuple[Task, EnqueueOptions]], chunks: Sequence[list[int]]
-    ) -> list[EnqueueResult]:
-        prepared: dict[int, PreparedTask] = {}
+    async def _send(self, requests: Sequence[BulkRequest], count: int) -> list[EnqueueResult]:
+        calls: list[BulkCall] = []
 
         def make_calls() -> Iterator[ScriptCall]:
             now = self._clock()
-            for chunk in chunks:
-                batch = [compose(*items[index], now) for index in chunk]
-                prepared.update(zip(chunk, batch, strict=True))
-                yield script_call(batch[0].message.queue, batch, now)
+            for request in requests:
+                for call in request.calls(_CHUNK, now):
+                    calls.append(call)
+                    yield call.keys, call.args
 
-        results: dict[int, EnqueueResult | Exception] = {}
+        outcomes: list[EnqueueResult | Exception | None] = [None] * count
         replies = await _ENQUEUE.run_many(self._redis, make_calls())
-        for chunk, reply in zip(chunks, replies, strict=True):
+        for call, reply in zip(calls, replies, strict=True):
             if isinstance(reply, Exception):
-                results.update(dict.fromkeys(chunk, reply))
+                for index, _, _ in call.tasks:
+                    outcomes[index] = reply
                 continue
-            for index, code in zip(chunk, reply, strict=True):
-                results[index] = _result(prepared[index], code)
-        in_order = [results[index] for index in range(len(items))]
-        known = [result for result in in_order if not isinstance(result, Exception)]
-        if len(known) < len(in_order):
-            raise BulkEnqueueError(in_order)
+            for (index, task_id, state), code in zip(call.tasks, reply, strict=True):
+                given = state if code == 1 else None
+                outcomes[index] = EnqueueResult(_STATUSES[code], task_id, call.queue, given)
+        known = [outcome for outcome in outcomes if isinstance(outcome, EnqueueResult)]
+        if len(known) < count:
+            raise BulkEnqueueError(outcomes)
         return known
 
     def _check(self, task: Task, options: EnqueueOptions) -> None:
@@ -164,38 +170,3 @@ class Client:
 
     def _registration_due(self, queue: str) -> bool:
         return time.monotonic() - self._registered.get(queue, float("-inf")) >= _REGISTER_EVERY_S
-
-
-def script_call(queue: str, tasks: Sequence[PreparedTask], now: float) -> tuple[list[str], list[ScriptArg]]:
-    """Return KEYS and ARGV of ``enqueue.lua`` for tasks of one queue."""
-    queue_names = queue_keys(queue)
-    prefix = queue_names.task_prefix
-    keys: list[str] = [queue_names.groups, queue_names.pending]
-    args: list[ScriptArg] = [int(now * 1e9)]
-    for task in tasks:
-        if task.plain:
-            task_id = task.message.id
-            keys.append(prefix + task_id)
-            args += (task_id, encode(task.message), "")
-        else:
-            keys += task_keys(task)
-            args += task_args(task)
-    return keys, args
-
-
-def task_keys(task: PreparedTask) -> tuple[str, str, str]:
-    """Return hash, unique lock (the hash again = none) and target, as ``_enqueue.lua`` takes them."""
-    key = queue_keys(task.message.queue).task(task.message.id)
-    return key, task.message.unique_key or key, task.target
-
-
-def task_args(task: PreparedTask) -> tuple[ScriptArg, ...]:
-    """Return id, message, state, score, lock time and group of a task, as ``_enqueue.lua`` takes them."""
-    message = task.message
-    return message.id, encode(message), task.state, task.score, task.unique_ttl_s, message.group_key
-
-
-def _result(task: PreparedTask, code: int) -> EnqueueResult:
-    message = task.message
-    state = task.state if code == 1 else None
-    return EnqueueResult(_STATUSES[code], message.id, message.queue, state)

@@ -10,9 +10,9 @@ import structlog
 
 from junhong_cmp.asynq.asynq_pb2 import SchedulerEntry
 from junhong_cmp.asynq.broker_presence import register_queues
-from junhong_cmp.asynq.client import task_args, task_keys
 from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.asynq.cron import CronSchedule
+from junhong_cmp.asynq.enqueue_calls import task_args, task_keys
 from junhong_cmp.asynq.errors import InvalidTaskError
 from junhong_cmp.asynq.go_text import format_options
 from junhong_cmp.asynq.keys import queue_keys
