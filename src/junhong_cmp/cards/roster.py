@@ -1,7 +1,7 @@
 """What polling needs to know of very many cards: a few columns in pages, no whole cards."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncGenerator, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -62,7 +62,7 @@ def progress_columns(topic: PollTopic) -> tuple[int, int]:
     return first, first + 1
 
 
-async def stream_roster(pool: Pool, *, after_id: int = 0, page: int) -> AsyncIterator[list[RosterRow]]:
+async def stream_roster(pool: Pool, *, after_id: int = 0, page: int) -> AsyncGenerator[list[RosterRow], None]:
     """Yield pages of live cards with polling enabled, by ascending id; the next is read ahead.
 
     Each page is a short query on its own connection. Cards inserted meanwhile have higher ids and are met

@@ -3,9 +3,9 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
-from junhong_cmp.asynq.outages import is_outage
-from junhong_cmp.cards.model import CarrierAccount
+from junhong_cmp.asynq.outages import FAULTS, is_outage
 from junhong_cmp.clock import Clock, SystemClock
 from junhong_cmp.polling.backlog import BacklogGate
 from junhong_cmp.polling.concurrency import AccountConcurrency
@@ -14,6 +14,7 @@ from junhong_cmp.polling.config_manager import PollingConfigManager
 from junhong_cmp.polling.dispatcher import PollDispatcher
 from junhong_cmp.polling.due import milliseconds
 from junhong_cmp.polling.errors import FencedError
+from junhong_cmp.polling.fair_shares import fair_shares
 from junhong_cmp.polling.keys import shard_tag
 from junhong_cmp.polling.pacer import AccountPacer
 from junhong_cmp.polling.planner import ShardPlanner
@@ -23,7 +24,11 @@ from junhong_cmp.polling.settings import PollingSettings
 from junhong_cmp.polling.shard_scripts import ClaimBatch
 from junhong_cmp.polling.shards import ShardId
 from junhong_cmp.polling.stats import PollStats
+from junhong_cmp.polling.tasks import TaskType
 from junhong_cmp.polling.term import PollingTerm
+
+_MOST_A_ROUND: Final = 5000
+"""Cards claimed at a time; a round must not take so long that others become overdue meanwhile."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,13 +46,14 @@ class ClaimRound:
     clock: Clock = field(default_factory=SystemClock)
     _planner: ShardPlanner = field(init=False)
     _pacers: dict[int, AccountPacer] = field(init=False, default_factory=dict)
-    _shards: Mapping[int, Sequence[ShardId]] = field(init=False, default_factory=dict)
+    _epoch: int = field(init=False, default=0)
     _turn: int = field(init=False, default=0)
     _rare: RareLog = field(init=False, default_factory=RareLog)
 
     def __post_init__(self) -> None:
         """Begin without knowledge of the shards: the first round asks all of them."""
-        self._planner = ShardPlanner(recheck_ms=milliseconds(self.settings.idle_tick))
+        recheck_ms = milliseconds(self.queue_manager.recheck)
+        self._planner = ShardPlanner(self.queue_manager.shards, recheck_ms=recheck_ms)
 
     async def run(self) -> float:
         """Claim once; return the seconds until the next round makes sense.
@@ -59,51 +65,77 @@ class ClaimRound:
 
         """
         snapshot = self.config_manager.snapshot
+        if not snapshot.accounts:
+            return self.settings.idle_tick.total_seconds()
         await self.term.cover(snapshot.accounts)
-        now_ms = await self.queue_manager.now_ms()
+        now_ms = await self._read_notices()
         await self._hand_over(now_ms)
         room = await self.backlog.room()
-        accounts = self._callable_accounts(snapshot)
-        if not room or not accounts:
-            return self.settings.idle_tick.total_seconds() / 4
-        in_flight = await self.concurrency.in_flight([account.id for account in accounts])
-        accounts = [account for account in accounts if account.id in in_flight]
-        limits = self._plan(accounts, in_flight, room, now_ms)
-        refused = await self._claim(limits, now_ms)
+        callable_types = self._callable_types(snapshot)
+        due = [
+            account_id
+            for account_id, types in callable_types.items()
+            if self._planner.next_look(account_id, types) <= now_ms
+        ]
+        if not room:
+            return self.settings.idle_tick.total_seconds()
+        if not due:
+            return self._pause(callable_types, now_ms)
+        refused = await self._claim(await self._plan(snapshot, callable_types, due, room, now_ms), now_ms)
         await self._hand_over(now_ms)
         if refused is not None:
             raise refused
-        return self._pause(accounts, now_ms)
+        return self._pause(callable_types, now_ms)
+
+    async def _read_notices(self) -> int:
+        """Take in what others let be due, and return the time; what may have got lost is asked for anew."""
+        if self._epoch != self.term.epoch:
+            self._planner.forget()
+            self._epoch = self.term.epoch
+        try:
+            notices = await self.queue_manager.take_notices(self._epoch)
+        except FAULTS:
+            self._planner.forget()
+            raise
+        for shard, due_ms in notices.dues.items():
+            self._planner.hear(shard, due_ms)
+        return notices.now_ms
 
     async def _hand_over(self, now_ms: int) -> None:
-        self.term.check()  # whoever was frozen since the claim must not enqueue for the next leader
-        await self.dispatcher.flush(now_ms)
+        while self.dispatcher.has_waiting:
+            self.term.check()  # whoever was frozen since the claim must not enqueue for the next leader
+            await self.dispatcher.flush(now_ms)
 
-    def _callable_accounts(self, snapshot: PollingConfigSnapshot) -> list[CarrierAccount]:
-        """Return the accounts that may be called for anything now, and note their shards."""
+    def _callable_types(self, snapshot: PollingConfigSnapshot) -> dict[int, tuple[TaskType, ...]]:
+        """Return the accounts that may be called now, and for what."""
         now = self.clock.now()
-        self._shards = {
-            account_id: self.queue_manager.shards((account_id,), task_types)
+        return {
+            account_id: types
             for account_id in snapshot.accounts
-            if (task_types := snapshot.callable_types(account_id, now))
+            if (types := snapshot.callable_types(account_id, now))
         }
-        accounts = [snapshot.accounts[account_id] for account_id in self._shards]
-        if not accounts:
-            return []
-        self._turn = (self._turn + 1) % len(accounts)  # when room is scarce, nobody is always last
-        return accounts[self._turn :] + accounts[: self._turn]
 
-    def _plan(
-        self, accounts: Sequence[CarrierAccount], in_flight: Mapping[int, int], room: int, now_ms: int
+    async def _plan(
+        self,
+        snapshot: PollingConfigSnapshot,
+        callable_types: Mapping[int, Sequence[TaskType]],
+        due: Sequence[int],
+        room: int,
+        now_ms: int,
     ) -> dict[ShardId, int]:
+        """Share the room among the accounts that have something due, by what each is allowed."""
+        in_flight = await self.concurrency.in_flight(due)
+        accounts = [snapshot.accounts[account_id] for account_id in due if account_id in in_flight]
         now = time.monotonic()
-        limits: dict[ShardId, int] = {}
+        wants = []
         for account in accounts:
             pacer = self._pacers.setdefault(account.id, AccountPacer(account.qps, now))
-            allowance = min(room, pacer.allowance(account, now, in_flight[account.id]))
-            planned = self._planner.plan(self._shards[account.id], allowance, now_ms)
-            room -= sum(planned.values())
-            limits |= planned
+            wants.append(pacer.allowance(account, now, in_flight[account.id]))
+        self._turn += 1
+        limits: dict[ShardId, int] = {}
+        shares = fair_shares(min(room, _MOST_A_ROUND), wants, self._turn)
+        for account, share in zip(accounts, shares, strict=True):
+            limits |= self._planner.plan(account.id, callable_types[account.id], share, now_ms)
         return limits
 
     async def _claim(self, limits: Mapping[ShardId, int], now_ms: int) -> Exception | None:
@@ -129,11 +161,12 @@ class ClaimRound:
             self.stats.count_due(shard.task_type, shard.account_id, len(batch.claims))
             self.dispatcher.add(shard, batch.claims)
 
-    def _pause(self, accounts: Sequence[CarrierAccount], now_ms: int) -> float:
+    def _pause(self, callable_types: Mapping[int, Sequence[TaskType]], now_ms: int) -> float:
         """Return the time until some account has both a card due and a token."""
         soonest = self.settings.idle_tick.total_seconds()
-        for account in accounts:
-            look = self._planner.next_look(self._shards[account.id], now_ms)
-            wait = max((look - now_ms) / 1000, self._pacers[account.id].seconds_to_next())
-            soonest = min(soonest, wait)
+        for account_id, types in callable_types.items():
+            wait = (self._planner.next_look(account_id, types) - now_ms) / 1000
+            if wait < soonest:
+                pacer = self._pacers.get(account_id)
+                soonest = min(soonest, max(wait, pacer.seconds_to_next() if pacer is not None else 0.0))
         return max(soonest, self.settings.min_tick.total_seconds())

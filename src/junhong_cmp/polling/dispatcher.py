@@ -1,6 +1,7 @@
 """Claimed cards on their way into the task queue."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from junhong_cmp.asynq.client import BulkEnqueueError, Client
 from junhong_cmp.asynq.task import EnqueueOptions, Task
@@ -8,6 +9,9 @@ from junhong_cmp.polling.settings import PollingSettings
 from junhong_cmp.polling.shard_scripts import Claim
 from junhong_cmp.polling.shards import ShardId
 from junhong_cmp.polling.tasks import POLLING_QUEUE, PollPayload
+
+_CHUNK: Final = 500
+"""Claims sent at a time: little enough that making their tasks keeps nothing else waiting."""
 
 
 class PollDispatcher:
@@ -23,32 +27,39 @@ class PollDispatcher:
         self._timeout = settings.turn_timeout
         self._waiting: list[tuple[ShardId, Claim]] = []
 
+    @property
+    def has_waiting(self) -> bool:
+        """Whether claims wait to be handed over."""
+        return bool(self._waiting)
+
     def add(self, shard: ShardId, claims: Iterable[Claim]) -> None:
-        """Take claims over; the next flush enqueues them."""
+        """Take claims over; the next flushes enqueue them."""
         self._waiting += [(shard, claim) for claim in claims]
 
     async def flush(self, now_ms: int) -> int:
-        """Enqueue what waits and return how many claims were handed over.
+        """Enqueue some hundred of what waits, in its order, and return how many claims were handed over.
 
         Raises:
             redis.exceptions.RedisError, OSError: Redis failed; what may be missing waits on.
 
         """
-        self._waiting = [item for item in self._waiting if item[1].claim > now_ms]
-        if not self._waiting:
+        sent, later = self._waiting[:_CHUNK], self._waiting[_CHUNK:]
+        sent = [item for item in sent if item[1].claim > now_ms]
+        self._waiting = sent + later
+        if not sent:
             return 0
-        sent = self._waiting
         try:
             await self._client.enqueue_many([self._task(shard, claim) for shard, claim in sent])
         except BulkEnqueueError as error:
             failed = [outcome for outcome in error.outcomes if isinstance(outcome, Exception)]
-            self._waiting = [
+            missing = [
                 item
                 for item, outcome in zip(sent, error.outcomes, strict=True)
                 if isinstance(outcome, Exception)
             ]
+            self._waiting = missing + later
             raise failed[0] from error
-        self._waiting = []
+        self._waiting = later
         return len(sent)
 
     def _task(self, shard: ShardId, claim: Claim) -> tuple[Task, EnqueueOptions]:

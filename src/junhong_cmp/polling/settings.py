@@ -20,7 +20,8 @@ class PollingSettings:
         low_water: pending poll tasks at which it resumes.
         unproven_backlog: pending poll tasks the scheduler allows while it does not know yet how fast they are
             processed; from then on it allows what is processed within half of ``visibility``.
-        idle_tick: longest the scheduler sleeps when no card is known to be due.
+        idle_tick: longest the scheduler sleeps when no card is known to be due; after that it looks for
+            notices of cards due sooner, which costs the same for any number of shards.
         min_tick: shortest time between two rounds of claims.
         reconcile_every: time between two comparisons of PostgreSQL with the shards.
         init_page: cards read from PostgreSQL at a time by the initializer and the reconciler.
@@ -37,7 +38,7 @@ class PollingSettings:
     high_water: int = 5000
     low_water: int = 2500
     unproven_backlog: int = 256
-    idle_tick: timedelta = timedelta(seconds=1)
+    idle_tick: timedelta = timedelta(milliseconds=250)
     min_tick: timedelta = timedelta(milliseconds=50)
     reconcile_every: timedelta = timedelta(minutes=10)
     init_page: int = 10_000
