@@ -46,6 +46,7 @@ async def test_json(env: dict[str, str]) -> None:
     assert command.find("配置中有可疑之处")
     status = orjson.loads(command.output)
     assert status["instances"] == []
+    assert status["leadership"] == {"leader": None, "standbys": []}
     assert status["totals"] == {"cards": 3, "due": 2, "overdue": 1}
     assert len(status["shards"]) == 3
     assert status["queues"][0]["pending"] == 1

@@ -14,6 +14,18 @@ def test_an_entry_is_read_back() -> None:
     assert Candidate.decode(one.encode().encode()) == one
 
 
-@pytest.mark.parametrize("text", [b"", b"x", b"[]", b"null", b"{}", b'{"holder":"h"}', b"\xff"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"x",
+        b"[]",
+        b"null",
+        b"{}",
+        b'{"holder":"h"}',
+        b"\xff",
+        b'{"holder":"h","name":"n","host":"h","pid":1,"since":1e999}',
+    ],
+)
 def test_what_is_no_entry_is_none(text: bytes) -> None:
     assert Candidate.decode(text) is None

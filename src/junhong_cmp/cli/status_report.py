@@ -1,4 +1,4 @@
-"""What `junhong status` shows: instances, queues, shards, the last minute of polling, recent imports."""
+"""What `junhong status` shows: leader, instances, queues, shards, the last minute of polling, imports."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -10,6 +10,8 @@ from junhong_cmp.asynq.inspector import Inspector, QueueInfo
 from junhong_cmp.cards.account_store import list_accounts
 from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.db.pool import Pool
+from junhong_cmp.leadership.lease import LeadershipView
+from junhong_cmp.leadership.lease_store import LeaseStore
 from junhong_cmp.polling.queue_manager import PollingQueueManager
 from junhong_cmp.polling.stats_store import load_totals
 from junhong_cmp.polling.tasks import POLLING_TASK_TYPES, TaskType
@@ -65,6 +67,7 @@ class Status:
     """The whole report."""
 
     at: datetime
+    leadership: LeadershipView
     instances: Sequence[Instance]
     queues: Sequence[QueueInfo]
     shards: Sequence[ShardRow]
@@ -78,6 +81,7 @@ class Status:
             queue["latency_ms"] = round(queue.pop("latency").total_seconds() * 1000)
         return {
             "at": self.at,
+            "leadership": _leadership_as_json(self.leadership),
             "instances": [asdict(instance) for instance in self.instances],
             "queues": queues,
             "shards": [asdict(row) for row in self.shards],
@@ -94,6 +98,7 @@ class StatusReader:
 
     def __init__(self, redis: RedisClient, pool: Pool, *, shards_per_account: int) -> None:
         self._inspector = Inspector(redis)
+        self._lease = LeaseStore(redis)
         self._queue = PollingQueueManager(redis, shards_per_account=shards_per_account)
         self._pool = pool
 
@@ -107,6 +112,7 @@ class StatusReader:
         lag = totals.lag_p95
         return Status(
             at=now,
+            leadership=await self._lease.read(),
             instances=await self._instances(),
             queues=await self._inspector.queues(),
             shards=[
@@ -152,6 +158,30 @@ class StatusReader:
             due=counts.due,
             overdue=counts.overdue,
         )
+
+
+def _leadership_as_json(view: LeadershipView) -> dict[str, Any]:
+    lease = view.lease
+    leader = {
+        "name": lease.name,
+        "host": lease.host,
+        "pid": lease.pid,
+        "holder": lease.holder,
+        "term": lease.epoch,
+        "since": lease.led_since,
+        "expires_in_s": lease.expires_in,
+    }
+    standbys = [
+        {
+            "name": item.name,
+            "host": item.host,
+            "pid": item.pid,
+            "holder": item.holder,
+            "since": item.waits_since,
+        }
+        for item in view.standbys
+    ]
+    return {"leader": leader if lease.alive else None, "standbys": standbys}
 
 
 def _start_of_last_minute(now: datetime) -> datetime:

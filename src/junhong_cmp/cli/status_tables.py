@@ -1,6 +1,7 @@
 """The status report as tables for a terminal."""
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 
 from rich.markup import escape
 from rich.table import Table
@@ -25,9 +26,24 @@ def print_status(status: Status) -> None:
 
 
 def _tables(status: Status) -> Iterator[Table]:
+    leadership = Table("状态", "实例名称", "主机", "进程", "自", "任期", title="主节点与热备")
+    lease = status.leadership.lease
+    if lease.alive:
+        _add(
+            leadership,
+            "主",
+            lease.name or "未命名",
+            lease.host,
+            lease.pid,
+            _local(lease.led_since),
+            lease.epoch,
+        )
+    for standby in status.leadership.standbys:
+        since = _local(standby.waits_since)
+        _add(leadership, "热备", standby.name or "未命名", standby.host, standby.pid, since, "—")
+    yield leadership
     instances = Table("主机", "进程", "状态", "并发", "在途", "队列", "启动时间", title="实例")
     for item in status.instances:
-        started = f"{item.started_at.astimezone():%m-%d %H:%M:%S}"
         _add(
             instances,
             item.host,
@@ -36,7 +52,7 @@ def _tables(status: Status) -> Iterator[Table]:
             item.concurrency,
             item.active,
             _weights(item.queues),
-            started,
+            _local(item.started_at),
         )
     yield instances
     queues = Table("队列", "待处理", "处理中", "定时", "重试", "归档", "完成", "最久等待", title="任务队列")
@@ -54,6 +70,10 @@ def _tables(status: Status) -> Iterator[Table]:
         names = ("id", "account", "file_name", "status", "total", "imported", "skipped", "rejected")
         _add(imports, *(task[name] for name in names))
     yield imports
+
+
+def _local(at: datetime) -> str:
+    return f"{at.astimezone():%m-%d %H:%M:%S}"
 
 
 def _add(table: Table, *cells: object) -> None:

@@ -5,8 +5,13 @@ import socket
 import time
 import uuid
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Final
 
 import orjson
+
+LATEST_MS: Final = 253_402_300_799_000
+"""The last second of the year 9999: what claims to be later is garbage that no date can show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +38,11 @@ class Candidate:
             since=time.time_ns() // 1_000_000,
         )
 
+    @property
+    def waits_since(self) -> datetime:
+        """When it began to contend."""
+        return datetime.fromtimestamp(max(0, min(self.since, LATEST_MS)) / 1000, UTC)
+
     def encode(self) -> str:
         """Return the entry among the standbys."""
         return orjson.dumps(asdict(self)).decode()
@@ -49,5 +59,5 @@ class Candidate:
                 pid=int(fields["pid"]),
                 since=int(fields["since"]),
             )
-        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):  # no JSON is a ValueError
             return None

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from junhong_cmp.leadership.candidate import Candidate
+from junhong_cmp.leadership.candidate import LATEST_MS, Candidate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class LeaseRecord:
     @property
     def led_since(self) -> datetime:
         """When the holder was elected."""
-        return datetime.fromtimestamp(self.since / 1000, UTC)
+        return datetime.fromtimestamp(min(self.since, LATEST_MS) / 1000, UTC)
 
     @property
     def state(self) -> str:
