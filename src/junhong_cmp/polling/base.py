@@ -10,18 +10,18 @@ import structlog
 from junhong_cmp.asynq.errors import PutBack, SkipRetry
 from junhong_cmp.asynq.outages import FAULTS, OutageLog
 from junhong_cmp.asynq.processing_task import ProcessingTask
-from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.cards.observations import RecordOutcome
 from junhong_cmp.clock import Clock, SystemClock
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.db.retrying import is_outage
-from junhong_cmp.gateway.client import CardRef, GatewayAccount, GatewayClient
+from junhong_cmp.gateway.client import CardRef, GatewayClient
 from junhong_cmp.gateway.errors import AccountPausing, GatewayError, GatewayNotConfigured
 from junhong_cmp.polling.concurrency import AccountConcurrency, Refusal, Slot
 from junhong_cmp.polling.config_manager import PollingConfigManager
 from junhong_cmp.polling.due import backoff_delay, next_due
 from junhong_cmp.polling.errors import InvalidPayloadError, NewerPayloadError
 from junhong_cmp.polling.failures import CardFailures
+from junhong_cmp.polling.gateway_account import gateway_account
 from junhong_cmp.polling.pauses import AccountPauses
 from junhong_cmp.polling.preparation import Prepared, TurnPreparation
 from junhong_cmp.polling.query import PollQuery
@@ -172,7 +172,7 @@ class PollingBase:
                 await asyncio.sleep(slot.wait_s)
             return await query.ask(
                 prepared.gateway,
-                _gateway_account(prepared.account),
+                gateway_account(prepared.account),
                 CardRef(card.id, card.iccid, card.msisdn),
             )
         finally:
@@ -199,15 +199,3 @@ class PollingBase:
 
     def _put_back(self, turn: Turn, delay: timedelta) -> Ending:
         return put_back(turn.now_ms(self.clock.monotonic()), delay)
-
-
-def _gateway_account(account: CarrierAccount) -> GatewayAccount:
-    return GatewayAccount(
-        id=account.id,
-        code=account.code,
-        driver=account.driver,
-        base_url=account.base_url,
-        credential_ref=account.credential_ref,
-        usage_unit=account.usage_unit,
-        concurrency=account.concurrency,
-    )

@@ -24,6 +24,12 @@ class TaskType(StrEnum):
     IOT_CARD_IMPORT = "iot_card:import"
     DATA_CLEANUP = "platform:data_cleanup"
     IMPORT_REDRIVE = "platform:import_redrive"
+    ALERT_CHECK = "platform:alert_check"
+    CYCLE_ROLLOVER = "platform:cycle_rollover"
+    EXPIRY_CHECK = "platform:expiry_check"
+    USAGE_ROLLUP = "platform:usage_rollup"
+    OPERATION_FOLLOWUP = "platform:operation_followup"
+    QUOTA_RESET = "platform:quota_reset"
 
     @property
     def kind(self) -> str:

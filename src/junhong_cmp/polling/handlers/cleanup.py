@@ -17,6 +17,7 @@ DEFAULT_KEEP: Final[Mapping[str, timedelta]] = {
     "poll_minute": timedelta(days=14),
     "poll_error": timedelta(days=30),
     "import_row": timedelta(days=90),
+    "polling_pause": timedelta(days=7),
 }
 """How long rows of each table are kept."""
 
@@ -28,6 +29,10 @@ _DELETE: Final[Mapping[str, str]] = {
     "poll_error": """
         DELETE FROM poll_error WHERE ctid = ANY (ARRAY(
             SELECT ctid FROM poll_error WHERE last_at < $1 LIMIT $2))
+    """,
+    "polling_pause": """
+        DELETE FROM polling_pause WHERE ctid = ANY (ARRAY(
+            SELECT ctid FROM polling_pause WHERE paused_until < $1 LIMIT $2))
     """,
     "import_row": """
         DELETE FROM import_row WHERE ctid = ANY (ARRAY(

@@ -1,0 +1,81 @@
+"""When an alert rule speaks about a card, and what it says. Pure.
+
+A rule's ``threshold`` is, by kind: the share of the card's own limit (0.8 = 80 %), hours without a good
+reading, failures in a row, or days before the card expires.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from junhong_cmp.cards.model import Card
+from junhong_cmp.cards.usage import CycleId
+
+
+class AlertKind(StrEnum):
+    """What a rule watches; the values are those of ``alert_rule.kind`` that need nothing but the card."""
+
+    THRESHOLD = "threshold"
+    STALE_DATA = "stale_data"
+    API_FAILURE = "api_failure"
+    EXPIRY = "expiry"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertRule:
+    """An enabled row of ``alert_rule``; None stands for any account or category."""
+
+    id: int
+    name: str
+    kind: AlertKind
+    account_id: int | None
+    category: str | None
+    level: str
+    threshold: float
+
+
+def alert_text(rule: AlertRule, card: Card, cycle: CycleId, now: datetime) -> str | None:
+    """Return what the rule says about the card in its account's current cycle, None if nothing."""
+    match rule.kind:
+        case AlertKind.THRESHOLD:
+            return _over_limit(rule, card, cycle)
+        case AlertKind.STALE_DATA:
+            return _stale(rule, card, now)
+        case AlertKind.API_FAILURE:
+            return _failing(rule, card)
+        case AlertKind.EXPIRY:
+            return _expiring(rule, card, now)
+
+
+def _over_limit(rule: AlertRule, card: Card, cycle: CycleId) -> str | None:
+    if not card.threshold_kb or card.cycle != cycle:  # a reading of an earlier cycle says nothing of this one
+        return None
+    if card.cycle_used_kb < card.threshold_kb * rule.threshold:
+        return None
+    return f"本周期已用 {card.cycle_used_kb} KB，阈值 {card.threshold_kb} KB 的 {rule.threshold:.0%}"
+
+
+def _stale(rule: AlertRule, card: Card, now: datetime) -> str | None:
+    if not card.polling_enabled:
+        return None
+    read_at = card.carddata.succeeded_at
+    if read_at is None:
+        return f"建卡 {rule.threshold:g} 小时以来没有成功读到流量"
+    if now - read_at < timedelta(hours=rule.threshold):
+        return None
+    return f"流量已有 {(now - read_at) / timedelta(hours=1):.1f} 小时没有更新"
+
+
+def _failing(rule: AlertRule, card: Card) -> str | None:
+    failures = max(card.carddata.fail_count, card.cardstatus.fail_count, card.realname.fail_count)
+    if not card.polling_enabled or failures < max(1.0, rule.threshold):
+        return None
+    return f"连续 {failures} 次查询失败"
+
+
+def _expiring(rule: AlertRule, card: Card, now: datetime) -> str | None:
+    if card.expires_at is None or card.expires_at - now > timedelta(days=rule.threshold):
+        return None
+    if card.expires_at <= now:
+        return f"已于 {card.expires_at:%Y-%m-%d} 到期"
+    return f"将于 {card.expires_at:%Y-%m-%d} 到期，还有 {(card.expires_at - now) / timedelta(days=1):.1f} 天"

@@ -1,0 +1,24 @@
+"""Usage beyond a threshold, readings that stay away, queries that keep failing."""
+
+import asyncio
+from typing import Final
+
+from junhong_cmp.cards.alerts import AlertKind
+from junhong_cmp.polling.alert_sweep import AlertSweep
+from junhong_cmp.polling.handlers.periodic import PeriodicHandler
+from junhong_cmp.polling.tasks import TaskType
+
+_KINDS: Final = (AlertKind.THRESHOLD, AlertKind.STALE_DATA, AlertKind.API_FAILURE)
+
+
+class AlertCheckHandler(PeriodicHandler):
+    """An alert check handler raises what the rules about usage and polling say."""
+
+    task_type = TaskType.ALERT_CHECK
+
+    def __init__(self, sweep: AlertSweep) -> None:
+        self._sweep = sweep
+
+    async def run(self, draining: asyncio.Event) -> None:
+        """Sweep once."""
+        await self._sweep.sweep(_KINDS, draining)

@@ -1,0 +1,53 @@
+"""Billing cycles that are over, closed also where no reading comes any more."""
+
+import asyncio
+
+import structlog
+
+from junhong_cmp.cards.account_store import list_accounts
+from junhong_cmp.cards.cycle_closing import close_cycles, first_open_cycle
+from junhong_cmp.cards.model import CarrierAccount
+from junhong_cmp.cards.usage import BillingTerms
+from junhong_cmp.cards.zones import find_zone
+from junhong_cmp.clock import Clock, SystemClock
+from junhong_cmp.db.pool import Pool
+from junhong_cmp.db.retrying import in_transaction
+from junhong_cmp.polling.handlers.periodic import PeriodicHandler
+from junhong_cmp.polling.tasks import TaskType
+
+log = structlog.stdlib.get_logger(__name__)
+
+
+class CycleRolloverHandler(PeriodicHandler):
+    """A cycle roll-over handler closes cycles by each account's billing day and time zone, in chunks."""
+
+    task_type = TaskType.CYCLE_ROLLOVER
+
+    def __init__(self, pool: Pool, *, chunk: int = 2000, clock: Clock | None = None) -> None:
+        self._pool = pool
+        self._chunk = chunk
+        self._clock = clock if clock is not None else SystemClock()
+
+    async def run(self, draining: asyncio.Event) -> None:
+        """Close what is over, account by account."""
+        async with self._pool.acquire() as conn:
+            accounts = await list_accounts(conn)
+        for account in accounts:
+            closed = await self._close(account, draining)
+            if closed:
+                log.info("计费周期已结转", account=account.code, cards=closed)
+
+    async def _close(self, account: CarrierAccount, draining: asyncio.Event) -> int:
+        zone = find_zone(account.tz)
+        if zone is None:
+            return 0
+        before = first_open_cycle(self._clock.now(), BillingTerms(account.billing_day, zone))
+        total = 0
+        while not draining.is_set():
+            closed = await in_transaction(
+                self._pool, lambda conn: close_cycles(conn, account.id, before, self._chunk)
+            )
+            total += closed
+            if closed < self._chunk:
+                break
+        return total

@@ -1,0 +1,42 @@
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from junhong_cmp.cards.cycle_closing import first_open_cycle, previous_cycle
+from junhong_cmp.cards.usage import START_NOISE, BillingTerms, billing_cycle, cycle_start
+
+SHANGHAI = ZoneInfo("Asia/Shanghai")
+
+
+@pytest.mark.parametrize(
+    ("now", "billing_day", "oldest"),
+    [
+        ("2026-03-03T15:59", 1, "2026-02-01"),  # the third day of the new cycle, there
+        ("2026-03-03T16:00", 1, "2026-03-01"),
+        ("2026-03-29T15:59", 27, "2026-02-27"),
+        ("2026-03-29T16:00", 27, "2026-03-27"),
+        ("2026-03-01T12:00", 31, "2026-01-31"),  # February's cycle begins on its last day
+    ],
+)
+def test_a_cycle_is_over_when_its_noisy_days_are(now: str, billing_day: int, oldest: str) -> None:
+    instant = datetime.fromisoformat(now).replace(tzinfo=UTC)
+    assert first_open_cycle(instant, BillingTerms(billing_day, SHANGHAI)) == oldest
+
+
+@given(
+    st.integers(1_577_836_800, 2_051_222_400).map(lambda unix_s: datetime.fromtimestamp(unix_s, UTC)),
+    st.integers(1, 31),
+    st.sampled_from(["Asia/Shanghai", "America/New_York", "Asia/Kathmandu"]),
+)
+def test_it_never_reaches_into_what_readings_may_still_add_to(
+    now: datetime, billing_day: int, zone: str
+) -> None:
+    terms = BillingTerms(billing_day, ZoneInfo(zone))
+    current = billing_cycle(now, billing_day, terms.tz)
+    oldest = first_open_cycle(now, terms)
+    assert oldest in (current, previous_cycle(current, terms))
+    assert previous_cycle(current, terms) < current
+    assert cycle_start(oldest, terms.tz) <= now - START_NOISE + timedelta(hours=1)  # of summer time

@@ -1,0 +1,78 @@
+"""Cycles close by billing day and time zone, and a late reading is never lost to it."""
+
+from datetime import UTC, datetime
+
+from structlog.testing import capture_logs
+from tests.polling.handlers.firing import fire
+from tests.polling.plant import add_account, add_cards
+from tests.waiting import FakeClock
+
+from junhong_cmp.cards.model import Card
+from junhong_cmp.cards.observations import UsageWrite
+from junhong_cmp.cards.usage_records import record_usage
+from junhong_cmp.db.pool import Pool
+from junhong_cmp.polling.handlers.cycle_rollover import CycleRolloverHandler
+
+
+async def read(pool: Pool, cards: list[Card], used_kb: int, at: datetime) -> None:
+    writes = [
+        UsageWrite(
+            card_id=card.id, account_id=card.account_id, reading_kb=used_kb, reading_at=at, observed_at=at
+        )
+        for card in cards
+    ]
+    async with pool.acquire() as conn:
+        await record_usage(conn, writes)
+
+
+async def cycles(pool: Pool, card: Card) -> list[tuple[str, int, bool]]:
+    rows = await pool.fetch("SELECT * FROM card_usage_cycle WHERE card_id = $1 ORDER BY cycle", card.id)
+    return [(row["cycle"], row["used_kb"], row["closed"]) for row in rows]
+
+
+def at(day: int, hour: int = 0, month: int = 3) -> datetime:
+    return datetime(2026, month, day, hour, tzinfo=UTC)
+
+
+async def test_cycles_close_once_their_noisy_days_are_over(pool: Pool) -> None:
+    first, second = await add_account(pool, "a"), await add_account(pool, "b", billing_day=27)
+    lost = await add_account(pool, "lost", tz="Mars/Olympus")
+    silent = await add_cards(pool, first, 5)
+    (other,) = await add_cards(pool, second, 1, first=10)
+    await add_cards(pool, lost, 1, first=20)
+    await read(pool, [*silent, other], 100, at(20, month=2))
+    clock = FakeClock(at(3, 15))
+    handler = CycleRolloverHandler(pool, chunk=2, clock=clock)
+    await fire(handler)
+    assert await cycles(pool, silent[0]) == [("2026-02-01", 100, False)]
+    assert await cycles(pool, other) == [("2026-01-27", 100, True)]  # the 27th was days ago
+    clock.advance(3600)
+    with capture_logs() as logs:
+        await fire(handler)
+        await fire(handler)
+    assert [(entry["event"], entry["account"], entry["cards"]) for entry in logs] == [
+        ("计费周期已结转", "a", 5)
+    ]
+    assert all([await cycles(pool, card) == [("2026-02-01", 100, True)] for card in silent])
+
+
+async def test_a_late_reading_counts_and_the_next_firing_closes_again(pool: Pool) -> None:
+    account = await add_account(pool, "a")
+    cards = await add_cards(pool, account, 1)
+    await read(pool, cards, 100, at(20, month=2))
+    handler = CycleRolloverHandler(pool, clock=FakeClock(at(10)))
+    await fire(handler)
+    await read(pool, cards, 130, at(27, month=2))
+    assert await cycles(pool, cards[0]) == [("2026-02-01", 130, False)]
+    await fire(handler)
+    assert await cycles(pool, cards[0]) == [("2026-02-01", 130, True)]
+    await read(pool, cards, 7, at(10))
+    assert await cycles(pool, cards[0]) == [("2026-02-01", 130, True), ("2026-03-01", 7, False)]
+
+
+async def test_it_ends_when_the_server_stops(pool: Pool) -> None:
+    account = await add_account(pool, "a")
+    cards = await add_cards(pool, account, 1)
+    await read(pool, cards, 100, at(20, month=2))
+    await fire(CycleRolloverHandler(pool, clock=FakeClock(at(10))), draining=True)
+    assert await cycles(pool, cards[0]) == [("2026-02-01", 100, False)]
