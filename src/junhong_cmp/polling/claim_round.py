@@ -67,6 +67,7 @@ class ClaimRound:
         snapshot = self.config_manager.snapshot
         if not snapshot.accounts:
             return self.settings.idle_tick.total_seconds()
+        self.term.check()
         await self.term.cover(snapshot.accounts)
         now_ms = await self._read_notices()
         await self._hand_over(now_ms)

@@ -1,0 +1,139 @@
+"""A scheduler that serves a leased term claims under its epoch, and nothing once the term is over."""
+
+import time
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+from tests.polling.plant import Plant, add_cards
+from tests.waiting import wait_until
+
+from junhong_cmp.asynq.keys import queue_keys
+from junhong_cmp.cards.model import CarrierAccount
+from junhong_cmp.leadership.term import Term, TermEnd
+from junhong_cmp.polling import keys
+from junhong_cmp.polling.errors import FencedError, TermOverError
+from junhong_cmp.polling.scheduler import PollingScheduler
+from junhong_cmp.polling.tasks import POLLING_QUEUE, TaskType
+from junhong_cmp.polling.term import PollingTerm
+
+CARDDATA = TaskType.POLLING_CARDDATA
+QUEUE = queue_keys(POLLING_QUEUE)
+
+
+def lasting(epoch: int, seconds: float = 60.0) -> Term:
+    return Term(epoch, trusted_until=time.monotonic() + seconds)
+
+
+@pytest.fixture
+async def leased(plant: Plant, account: CarrierAccount) -> AsyncIterator[tuple[PollingScheduler, Term]]:
+    """A scheduler of term 7 that has polled three cards of a fresh account."""
+    term = lasting(7)
+    scheduler = plant.scheduler(leased=term)
+    cards = await add_cards(plant.pool, account, 3)
+    await plant.queue.add_many(CARDDATA, account.id, [(card.id, 1000) for card in cards])
+    await scheduler.start()
+    await wait_until(lambda: _pending(plant.redis, 3), description="three polls")
+    yield scheduler, term
+    await scheduler.stop()
+
+
+async def _pending(redis: Any, count: int) -> bool:
+    return bool(await redis.llen(QUEUE.pending) == count)
+
+
+async def fences(plant: Plant, account: CarrierAccount) -> list[str]:
+    return [keys.shard_fence(shard) for shard in plant.queue.shards((account.id,))]
+
+
+async def test_every_shard_is_sealed_with_the_epoch_of_the_lease(
+    plant: Plant, account: CarrierAccount, leased: tuple[PollingScheduler, Term]
+) -> None:
+    assert {await plant.redis.get(fence) for fence in await fences(plant, account)} == {b"7"}
+
+
+async def test_a_later_term_ends_this_one_and_refuses_its_claims(
+    plant: Plant, account: CarrierAccount, leased: tuple[PollingScheduler, Term]
+) -> None:
+    _, term = leased
+    shards = plant.queue.shards((account.id,))
+    with capture_logs() as logs:
+        await plant.queue.seal(9, shards)
+        late = await add_cards(plant.pool, account, 20, first=100)
+        await plant.queue.add_many(CARDDATA, account.id, [(card.id, 1000) for card in late])
+        await wait_until(lambda: term.end_reason, description="the term is over")
+    assert (term.end_reason, term.fence) == (TermEnd.FENCED, 9)
+    [entry] = [entry for entry in logs if entry["event"] == "操作被隔离：任期已过期，停止调度"]
+    assert (entry["epoch"], entry["fence"]) == (7, 9)
+    assert await _pending(plant.redis, 3), "nothing was enqueued under the old epoch"
+    with pytest.raises(FencedError):
+        await plant.queue.claim(shards[0], epoch=7, limit=10, visibility=timedelta(minutes=1))
+
+
+async def test_lost_fences_end_the_term_too(
+    plant: Plant, account: CarrierAccount, leased: tuple[PollingScheduler, Term]
+) -> None:
+    """It must not seal anew by itself: a frozen leader would take the shards back from its successor."""
+    _, term = leased
+    await plant.redis.delete(*await fences(plant, account))
+    late = await add_cards(plant.pool, account, 20, first=100)
+    await plant.queue.add_many(CARDDATA, account.id, [(card.id, 1000) for card in late])
+    await wait_until(lambda: term.end_reason, description="the term is over")
+    assert term.end_reason is TermEnd.DATA_LOST
+    assert not await plant.redis.exists(*await fences(plant, account))
+
+
+async def test_a_lapsed_term_claims_nothing(plant: Plant, account: CarrierAccount) -> None:
+    cards = await add_cards(plant.pool, account, 3)
+    await plant.queue.add_many(CARDDATA, account.id, [(card.id, 1000) for card in cards])
+    polling = PollingTerm(plant.redis, plant.queue, lasting(7, -1))
+    await polling.open()
+    with pytest.raises(TermOverError):
+        await plant.scheduler()._claim_round(polling).run()
+    assert [await plant.score(card) for card in cards] == [1000, 1000, 1000]
+
+
+async def test_what_was_claimed_before_the_term_lapsed_is_not_enqueued(
+    plant: Plant, account: CarrierAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if the process had been frozen between the claim and its task."""
+    cards = await add_cards(plant.pool, account, 3)
+    await plant.queue.add_many(CARDDATA, account.id, [(card.id, 1000) for card in cards])
+    term = lasting(7)
+    polling = PollingTerm(plant.redis, plant.queue, term)
+    await polling.open()
+    claim_many = plant.queue.claim_many
+
+    async def claim_and_freeze(*args: Any, **options: Any) -> Any:
+        batches = await claim_many(*args, **options)
+        term.extend(time.monotonic() - 1)
+        return batches
+
+    monkeypatch.setattr(plant.queue, "claim_many", claim_and_freeze)
+    with pytest.raises(TermOverError):
+        await plant.scheduler()._claim_round(polling).run()
+    assert all(score != 1000 for score in [await plant.score(card) for card in cards]), "they were claimed"
+    assert await _pending(plant.redis, 0), "and are due again by themselves"
+
+
+async def test_trust_is_asked_for_before_anything_is_handed_over(plant: Plant) -> None:
+    term = lasting(7)
+    polling = PollingTerm(plant.redis, plant.queue, term)
+    await polling.open()
+    assert polling.epoch == 7
+    polling.check()
+    term.extend(time.monotonic() - 1)
+    with pytest.raises(TermOverError, match="任期 7"):
+        polling.check()
+
+
+async def test_without_a_lease_every_opening_takes_a_new_epoch(plant: Plant) -> None:
+    polling = PollingTerm(plant.redis, plant.queue)
+    await polling.open()
+    first = polling.epoch
+    polling.close()
+    await polling.open()
+    assert polling.epoch > first
+    polling.check()
