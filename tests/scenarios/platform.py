@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Self
 
@@ -40,11 +41,16 @@ class Platform:
     postgres_dsn: str
     folder: Path
     account_id: int = 0
+    carrier_latency: timedelta = timedelta(0)
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     _simulator: CarrierSimulator | None = None
 
     async def __aenter__(self) -> Self:
-        config = SimulatorConfig(credential=Credential(KEY_ID, SECRET), log_path=self.carrier_log_path)
+        config = SimulatorConfig(
+            credential=Credential(KEY_ID, SECRET),
+            latency=self.carrier_latency,
+            log_path=self.carrier_log_path,
+        )
         self._simulator = CarrierSimulator(config)
         await self._simulator.start()
         self._stack.push_async_callback(self._simulator.stop)
