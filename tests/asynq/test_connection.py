@@ -8,15 +8,16 @@ from redis.asyncio.cluster import RedisCluster
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from junhong_cmp.asynq.connection import RedisOptions, RedisUrlError, open_blocking_redis, open_redis
+from junhong_cmp.asynq.redis_url import TlsOptions
 
 
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
-        ("redis://h", {"kind": "single", "nodes": (("h", 6379),), "db": 0, "tls": False}),
+        ("redis://h", {"kind": "single", "nodes": (("h", 6379),), "db": 0, "tls": None}),
         ("redis://:p%40w@h:7000/3", {"nodes": (("h", 7000),), "db": 3, "username": None, "password": "p@w"}),
         ("redis://u:pw@[::1]:7000?db=2", {"nodes": (("::1", 7000),), "db": 2, "username": "u"}),
-        ("rediss://h", {"kind": "single", "tls": True}),
+        ("rediss://h", {"kind": "single", "tls": TlsOptions()}),
         ("redis-socket:///run/r.sock?db=4", {"kind": "socket", "path": "/run/r.sock", "db": 4}),
         ("unix:///run/r.sock", {"kind": "socket", "path": "/run/r.sock", "db": 0}),
         (
@@ -37,7 +38,7 @@ from junhong_cmp.asynq.connection import RedisOptions, RedisUrlError, open_block
                 "nodes": (("a", 1), ("b", 2)),
                 "username": "u",
                 "password": "pw",
-                "tls": True,
+                "tls": TlsOptions(),
             },
         ),
     ],

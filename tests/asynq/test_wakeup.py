@@ -2,8 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
+from structlog.testing import capture_logs
 from tests.asynq.serving import QUICK, Bench, Recorder, open_bench
 from tests.waiting import wait_until
 
@@ -94,3 +97,45 @@ async def test_without_its_blocking_connection_a_server_polls(bench: Bench) -> N
         await wait_until(lambda number=number: len(recorder.seen) == number, description="found by asking")
     await server.stop()
     await unreachable.aclose()
+
+
+async def test_queues_beyond_the_connections_are_polled_together_and_none_is_forgotten(
+    redis_url: str, bench: Bench
+) -> None:
+    names = [f"q{number}" for number in range(40)]
+    seen = Recorder()
+    few = open_blocking_redis(redis_url, pool_size=4)
+    quick = replace(QUICK, unwatched_check=timedelta(seconds=0.05))
+    config = ServerConfig(concurrency=4, queues=dict.fromkeys(names, 1), intervals=quick)
+    server = Server(bench.redis, few, seen, config)
+    with capture_logs() as logs:
+        await server.start()
+        for number, name in enumerate(names):
+            await bench.enqueue("t", queue=name)
+            await wait_until(
+                lambda n=number: len(seen.seen) == n + 1, timeout=3, description=f"{name} is served"
+            )
+        await server.stop()
+    assert [entry for entry in logs if entry["log_level"] == "warning"] == []
+    await few.aclose()
+
+
+@pytest.mark.single_node("lists the clients of one server")
+async def test_the_queues_named_first_have_the_connections(
+    redis_url: str, bench: Bench, signal: asyncio.Event
+) -> None:
+    few = open_blocking_redis(redis_url, pool_size=4)
+    watching = Wakeups(few, ["first", "second", "third"], QUICK, signal)
+    watching.start()
+    for queue in ("first", "second", "third"):
+        watching.found_empty(queue)
+    watching.watch_sleeping()
+
+    async def two_are_watched() -> bool:
+        return await blocked_clients(bench) == 2
+
+    await wait_until(two_are_watched, description="two queues are watched")
+    await bench.enqueue("t", queue="third")
+    await wait_until(lambda: watching.ready() == ["third"], description="the third is found by looking")
+    await watching.stop()
+    await few.aclose()

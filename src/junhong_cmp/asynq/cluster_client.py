@@ -51,6 +51,7 @@ class ClusterClient(RedisCluster):
         self.connection_kwargs["connection_class"] = connection_class
         for node in self.startup_nodes:
             node.connection_class = connection_class
+        self.pool_size = pool_size
         self._free_slots = asyncio.Semaphore(pool_size)
         self._pool_wait_s = pool_wait.total_seconds()
 

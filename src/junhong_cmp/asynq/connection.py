@@ -1,10 +1,9 @@
 """Connections to Redis: one server, Sentinel or Cluster, chosen by the form of the URL."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final, Protocol
-from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 from redis.asyncio import BlockingConnectionPool
 from redis.asyncio.cluster import ClusterNode
@@ -20,17 +19,19 @@ from junhong_cmp.asynq.cancellation import (
     CancellableUnixConnection,
 )
 from junhong_cmp.asynq.cluster_client import ClusterClient
-from junhong_cmp.asynq.errors import AsynqError
+from junhong_cmp.asynq.redis_url import DEFAULT_TIMEOUT, RedisOptions, RedisUrlError
 from junhong_cmp.asynq.script_client import ScriptClient
 
-DEFAULT_PORT: Final = 6379
-DEFAULT_SENTINEL_PORT: Final = 26379
-DEFAULT_TIMEOUT: Final = timedelta(seconds=5)
-_SCHEMES: Final = ("redis", "rediss", "redis-socket", "unix", "redis-sentinel", "redis-cluster")
+__all__ = [
+    "RedisClient",
+    "RedisOptions",
+    "RedisUrlError",
+    "open_blocking_redis",
+    "open_redis",
+    "pool_size_of",
+]
 
-
-class RedisUrlError(AsynqError):
-    """A Redis address cannot be understood; the message never shows its password."""
+_UNLIMITED: Final = 2**31
 
 
 class RedisClient(Protocol):
@@ -51,52 +52,6 @@ class RedisClient(Protocol):
     async def aclose(self) -> None:
         """Close the connections."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class RedisOptions:
-    """A parsed Redis URL. ``kind`` is ``single``, ``socket``, ``sentinel`` or ``cluster``."""
-
-    kind: str
-    nodes: tuple[tuple[str, int], ...] = ()
-    path: str = ""
-    db: int = 0
-    username: str | None = None
-    password: str | None = None
-    sentinel_password: str | None = None
-    master: str = ""
-    tls: bool = False
-    pool_size: int = 32
-    socket_timeout: timedelta | None = DEFAULT_TIMEOUT
-    client_name: str = "junhong"
-
-    def __repr__(self) -> str:
-        where = self.path or ",".join(f"{host}:{port}" for host, port in self.nodes)
-        return f"RedisOptions({self.kind} {where} db={self.db})"
-
-    @classmethod
-    def parse(cls, url: str) -> "RedisOptions":
-        """Parse ``url``.
-
-        ``redis://[[user]:pw@]host[:port][/db]``, ``rediss://`` the same over TLS,
-        ``redis-socket:///path?db=0`` (or ``unix://``),
-        ``redis-sentinel://[:sentinel-pw@]h1[:p],h2[:p][/db]?master=name[&password=pw]``,
-        ``redis-cluster://[user:pw@]h1:p,h2:p[?tls=true]``.
-
-        Raises:
-            RedisUrlError: the form is wrong; the text holds neither password nor host.
-
-        """
-        try:
-            parts = urlsplit(url)
-        except ValueError:
-            raise RedisUrlError("Redis 地址无法解析") from None
-        if parts.scheme not in _SCHEMES:
-            raise RedisUrlError(f"Redis 地址的协议只能为 {'、'.join(_SCHEMES)}")
-        query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-        if parts.scheme in {"redis-socket", "unix"}:
-            return _parse_socket(parts, query)
-        return _parse_network(parts, query)
 
 
 class _PrimaryClient(ScriptClient):
@@ -132,7 +87,7 @@ def open_redis(
     )
 
 
-def open_blocking_redis(url: str, *, pool_size: int = 8, client_name: str = "junhong") -> RedisClient:
+def open_blocking_redis(url: str, *, pool_size: int = 32, client_name: str = "junhong") -> RedisClient:
     """Return a client for commands that wait (``BLMOVE``, subscriptions): it has no read timeout.
 
     Raises:
@@ -143,67 +98,11 @@ def open_blocking_redis(url: str, *, pool_size: int = 8, client_name: str = "jun
     return _open(replace(options, pool_size=pool_size, socket_timeout=None, client_name=client_name))
 
 
-def _parse_socket(parts: SplitResult, query: dict[str, str]) -> RedisOptions:
-    location = unquote(parts.path)
-    if parts.hostname and not location:
-        raise RedisUrlError("Redis 套接字地址缺少路径，应为 redis-socket:///路径?db=0")
-    if not location.startswith("/"):
-        raise RedisUrlError("Redis 套接字路径必须是绝对路径，应为 redis-socket:///路径?db=0")
-    return RedisOptions(
-        kind="socket",
-        path=location,
-        db=_database(query.get("db", "0")),
-        username=unquote(parts.username) if parts.username else None,
-        password=unquote(parts.password) if parts.password else None,
-    )
-
-
-def _parse_network(parts: SplitResult, query: dict[str, str]) -> RedisOptions:
-    credentials, _, hosts = parts.netloc.rpartition("@")
-    username, _, password = credentials.partition(":")
-    user, secret = unquote(username) or None, unquote(password) or None
-    kind = {"redis-sentinel": "sentinel", "redis-cluster": "cluster"}.get(parts.scheme, "single")
-    nodes = _nodes(hosts, DEFAULT_SENTINEL_PORT if kind == "sentinel" else DEFAULT_PORT)
-    tls = parts.scheme == "rediss" or query.get("tls", "").lower() in {"1", "true", "yes"}
-    if kind == "single" and len(nodes) != 1:
-        raise RedisUrlError("redis:// 地址只能有一个主机；多个主机请用 redis-sentinel:// 或 redis-cluster://")
-    database = parts.path.strip("/") or query.get("db", "0")
-    if kind == "cluster" and database != "0":
-        raise RedisUrlError("Redis 集群只有 0 号库")
-    options = RedisOptions(
-        kind=kind, nodes=nodes, db=_database(database), username=user, password=secret, tls=tls
-    )
-    if kind != "sentinel":
-        return options
-    if not query.get("master"):
-        raise RedisUrlError("redis-sentinel:// 地址缺少 ?master=主节点名")
-    return replace(
-        options,
-        username=None,
-        password=query.get("password"),
-        sentinel_password=secret,
-        master=query["master"],
-    )
-
-
-def _nodes(hosts: str, default_port: int) -> tuple[tuple[str, int], ...]:
-    nodes = []
-    for item in hosts.split(","):
-        try:
-            part = urlsplit(f"//{item}")
-            host, port = part.hostname, part.port
-        except ValueError:
-            raise RedisUrlError("Redis 地址的端口必须是 1–65535 的整数") from None
-        if not host:
-            raise RedisUrlError("Redis 地址缺少主机名")
-        nodes.append((host, default_port if port is None else port))
-    return tuple(nodes)
-
-
-def _database(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise RedisUrlError("Redis 库号必须是非负整数")
-    return int(text)
+def pool_size_of(redis: RedisClient) -> int:
+    """Return how many connections ``redis`` uses at once; a client made elsewhere has no limit we know."""
+    if isinstance(redis, ScriptClient):
+        return int(redis.connection_pool.max_connections)
+    return redis.pool_size if isinstance(redis, ClusterClient) else _UNLIMITED
 
 
 def _open(options: RedisOptions) -> RedisClient:
@@ -221,6 +120,7 @@ def _open(options: RedisOptions) -> RedisClient:
         # RESP2: one shape of replies for servers from 6.2 on, and no push messages between replies.
         "protocol": 2,
         "retry": Retry(NoBackoff(), 0),
+        **(options.tls.settings() if options.tls is not None else {}),
     }
     return openers.get(options.kind, _open_single)(options, settings)
 
@@ -248,8 +148,10 @@ def _open_sentinel(options: RedisOptions, settings: dict[str, Any]) -> RedisClie
     sentinel = Sentinel(  # type: ignore[no-untyped-call] # redis-py leaves its constructor untyped
         options.nodes,
         sentinel_kwargs={
+            "username": options.sentinel_username,
             "password": options.sentinel_password,
-            "ssl": options.tls,
+            "ssl": options.tls is not None,
+            **(options.tls.settings() if options.tls is not None else {}),
             "socket_timeout": DEFAULT_TIMEOUT.total_seconds(),
             "protocol": 2,
         },
@@ -271,6 +173,6 @@ def _open_cluster(options: RedisOptions, settings: dict[str, Any]) -> RedisClien
         startup_nodes=[ClusterNode(host, port) for host, port in options.nodes],
         pool_size=options.pool_size,
         pool_wait=DEFAULT_TIMEOUT,
-        ssl=options.tls,
+        ssl=options.tls is not None,
         **settings,
     )

@@ -80,7 +80,8 @@ class Engine:
         self._processor = Processor(
             self._broker, handler, self._acker, self._table, config, on_slot_free=self._signal.set
         )
-        self._wakeups = Wakeups(connections.blocking, config.queues, config.intervals, self._signal)
+        by_priority = sorted(config.queues, key=lambda queue: -config.queues[queue])
+        self._wakeups = Wakeups(connections.blocking, by_priority, config.intervals, self._signal)
         self._fetcher = Fetcher(
             partial(self._broker.dequeue, owner=info.server_id),
             self._processor,

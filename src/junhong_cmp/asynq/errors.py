@@ -3,7 +3,7 @@
 ::
 
     AsynqError
-    ├── RedisUrlError            correct the address (connection.py)
+    ├── RedisUrlError            correct the address (redis_url.py)
     ├── InvalidTaskError         correct the task or its options; nothing was written
     │   └── PayloadTooLargeError     put the data elsewhere, enqueue a reference
     ├── InvalidCronError         correct the schedule (cron.py)

@@ -26,8 +26,10 @@ class Server:
     """A server processes the tasks of its queues until it is stopped.
 
     It owns neither client: the caller closes them after :meth:`stop`.
-    ``blocking_redis`` is used for blocking waits and for the cancel channel only:
-    it needs a connection for each queue and one more. ``heartbeat_redis`` opens a
+    ``blocking_redis`` is used for blocking waits and for the cancel channel only.
+    Of its pool two connections are for other things than waiting, so with more
+    queues than ``pool_size - 2`` those of lowest priority are polled each second,
+    all in one round trip, instead of watched. ``heartbeat_redis`` opens a
     client that the server does own; with it, leases are kept by a thread of their
     own and survive a blocked event loop.
     """

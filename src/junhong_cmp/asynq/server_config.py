@@ -36,6 +36,8 @@ class Intervals:
     janitor: timedelta = timedelta(seconds=8)
     blocking_wait: timedelta = timedelta(seconds=5)
     """How long one wake-up command may block; it bounds the pick-up delay should a wake-up be lost."""
+    unwatched_check: timedelta = timedelta(seconds=1)
+    """How often queues are looked at that the blocking client has no connection to wait with."""
     paused_check: timedelta = timedelta(seconds=2)
     """How soon a queue that was resumed is noticed."""
     backoff_cap: timedelta = timedelta(seconds=5)
