@@ -1,7 +1,7 @@
 """One poll of one card, the same for every task type."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -16,12 +16,14 @@ from junhong_cmp.db.pool import Pool
 from junhong_cmp.db.retrying import is_outage
 from junhong_cmp.gateway.client import CardRef, GatewayClient
 from junhong_cmp.gateway.errors import AccountPausing, GatewayError, GatewayNotConfigured
+from junhong_cmp.polling.aftermath import PollAftermath
 from junhong_cmp.polling.concurrency import AccountConcurrency, Refusal, Slot
 from junhong_cmp.polling.config_manager import PollingConfigManager
 from junhong_cmp.polling.due import backoff_delay, next_due
 from junhong_cmp.polling.errors import InvalidPayloadError, NewerPayloadError
 from junhong_cmp.polling.failures import CardFailures
 from junhong_cmp.polling.gateway_account import gateway_account
+from junhong_cmp.polling.lifecycle_service import PollingLifecycleService
 from junhong_cmp.polling.pauses import AccountPauses
 from junhong_cmp.polling.preparation import Prepared, TurnPreparation
 from junhong_cmp.polling.query import PollQuery
@@ -54,6 +56,7 @@ class PollingBase:
     clock: Clock = field(default_factory=SystemClock)
     _pauses: AccountPauses = field(init=False)
     _failures: CardFailures = field(init=False)
+    _aftermath: PollAftermath = field(init=False)
     _preparation: TurnPreparation = field(init=False)
     _redis: OutageLog = field(init=False, default_factory=lambda: OutageLog("polling_turn"))
     _rare: RareLog = field(init=False, default_factory=RareLog)
@@ -67,6 +70,8 @@ class PollingBase:
             clock=self.clock,
         )
         self._failures = CardFailures(self.pool, self.stats)
+        lifecycle = PollingLifecycleService(self.queue_manager, self.config_manager, settings=self.settings)
+        self._aftermath = PollAftermath(self.pool, lifecycle)
         self._preparation = TurnPreparation(
             queue_manager=self.queue_manager,
             config_manager=self.config_manager,
@@ -81,6 +86,7 @@ class PollingBase:
         """Finish the batches under way; call it after the last turn."""
         await self._preparation.close()
         await self._failures.close()
+        await self._aftermath.close()
 
     async def turn(self, task: ProcessingTask, query: PollQuery[Any]) -> None:
         """Poll the card of a task once, if its claim still holds.
@@ -148,7 +154,17 @@ class PollingBase:
             return await self._ending_of(turn, prepared, error)
         if recorded.outcome is RecordOutcome.GONE:
             return REMOVED
+        if recorded.changed:
+            return await self._next_of_changed(turn, prepared)
         return self._next(turn, prepared, PollOutcome.DONE)
+
+    async def _next_of_changed(self, turn: Turn, prepared: Prepared) -> Ending:
+        """End the turn of a card the poll has changed: perhaps another rule applies now, or none."""
+        card = await self._aftermath.follow(prepared.card, turn.task_type)
+        rule = None if card is None else self.config_manager.rule_for(card, turn.task_type)
+        if card is None or rule is None or card.account_id != turn.payload.account_id:
+            return Ending(PollOutcome.DONE, None)
+        return self._next(turn, replace(prepared, card=card, rule=rule), PollOutcome.DONE)
 
     async def _ending_of(self, turn: Turn, prepared: Prepared, error: Exception) -> Ending:
         if isinstance(error, AccountPausing):

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from junhong_cmp.cards.model import Card
 from junhong_cmp.polling.config_manager import PollingConfigManager
+from junhong_cmp.polling.due import FirstDue
 from junhong_cmp.polling.eligibility import first_due_of
 from junhong_cmp.polling.queue_manager import PollingQueueManager
 from junhong_cmp.polling.settings import PollingSettings
@@ -31,35 +32,37 @@ class PollingLifecycleService:
 
     async def cards_created(self, cards: Sequence[Card]) -> int:
         """Let new cards wait for their first poll; return how many places in shards that made."""
-        if not cards:
-            return 0
-        now_ms = await self._queue.now_ms()
-        waiting: defaultdict[tuple[TaskType, int], list[tuple[int, int]]] = defaultdict(list)
-        for card in cards:
-            for task_type in POLLING_TASK_TYPES:
-                rule = self._config.rule_for(card, task_type)
-                if rule is not None:
-                    due = first_due_of(card, task_type, rule, now_ms, self._settings)
-                    waiting[task_type, card.account_id].append((card.id, due))
-        return await self._queue.add(waiting)
+        return await self._add(cards, POLLING_TASK_TYPES)
 
-    async def cards_changed(self, changes: Sequence[tuple[Card, Card]]) -> None:
-        """Follow (before, after) pairs: polling switched, account moved, real name required or not.
+    async def cards_changed(
+        self,
+        changes: Sequence[tuple[Card, Card]],
+        task_types: Sequence[TaskType] = POLLING_TASK_TYPES,
+    ) -> None:
+        """Follow (before, after) pairs: polling switched, account moved, another rule or none any more.
 
         A card whose polling begins is removed first: a poll under way that still saw the old card
-        then finds its claim gone and cannot take the card out again.
+        then finds its claim gone and cannot take the card out again. One that is to be polled more
+        often than before comes forward to its new phase.
         """
         leaving: defaultdict[tuple[TaskType, int], list[tuple[int, int | str]]] = defaultdict(list)
+        hastened: defaultdict[tuple[TaskType, int], list[tuple[int, int | str]]] = defaultdict(list)
         coming: list[Card] = []
+        now_ms = await self._queue.now_ms() if changes else 0
         for before, after in changes:
-            for task_type in POLLING_TASK_TYPES:
-                was = self._config.rule_for(before, task_type) is not None
-                is_now = self._config.rule_for(after, task_type) is not None
-                if was != is_now or before.account_id != after.account_id:
+            for task_type in task_types:
+                was = self._config.rule_for(before, task_type)
+                now = self._config.rule_for(after, task_type)
+                if (was is None) is not (now is None) or before.account_id != after.account_id:
                     leaving[task_type, before.account_id].append((before.id, ""))
+                elif was is not None and now is not None and now.interval < was.interval:
+                    first = FirstDue(task_type, now, self._settings.max_backoff)
+                    latest = first.of(after.id, now_ms) + first.jitter_ms
+                    hastened[task_type, after.account_id].append((after.id, latest))
             coming.append(after)
         await self._queue.remove_cards(leaving)
-        await self.cards_created(coming)
+        await self._add(coming, task_types)
+        await self._queue.hasten(hastened)
 
     async def cards_deleted(self, cards: Sequence[Card]) -> int:
         """Take deleted cards out of every shard; return how many places they had."""
@@ -68,3 +71,16 @@ class PollingLifecycleService:
             for task_type in POLLING_TASK_TYPES:
                 leaving[task_type, card.account_id].append((card.id, ""))
         return await self._queue.remove_cards(leaving)
+
+    async def _add(self, cards: Sequence[Card], task_types: Sequence[TaskType]) -> int:
+        if not cards:
+            return 0
+        now_ms = await self._queue.now_ms()
+        waiting: defaultdict[tuple[TaskType, int], list[tuple[int, int]]] = defaultdict(list)
+        for card in cards:
+            for task_type in task_types:
+                rule = self._config.rule_for(card, task_type)
+                if rule is not None:
+                    due = first_due_of(card, task_type, rule, now_ms, self._settings)
+                    waiting[task_type, card.account_id].append((card.id, due))
+        return await self._queue.add(waiting)
