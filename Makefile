@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest
 SPREAD := -n 3 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock fmt lint types arch test test-redis7 test-cluster cover interop chaos bench bench-asynq run check clean
+.PHONY: help setup lock fmt lint types arch test test-redis7 test-cluster cover interop chaos bench bench-asynq bench-leader run check clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -61,15 +61,18 @@ interop: setup ## against Go's Asynq, its command line and asynqmon (needs Go; R
 	@command -v go >/dev/null || { echo "make interop needs Go on PATH" >&2; exit 1; }
 	JUNHONG_TEST_REDIS=$(REDIS) $(PYTEST) -n 4 --dist loadfile -m interop tests/interop
 
-chaos: setup ## kill, freeze, cut, flush: the slower fault tests
-	$(PYTEST) -m chaos
+chaos: setup ## kill, freeze, cut, flush: a fleet broken on purpose; ends with one JSON line
+	$(PYTEST) -q -n 3 --dist load -m chaos tests/chaos tests/db/test_retrying.py
 
 bench: setup ## measure; figures go to docs/benchmarks.md
-	@for script in $(filter-out %/bench_asynq.py,$(wildcard benchmarks/bench_*.py)); do \
+	@for script in $(filter-out %/bench_asynq.py %/bench_leader.py,$(wildcard benchmarks/bench_*.py)); do \
 	  echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 bench-asynq: setup ## the task queue against Go's (needs Go); ARGS=--leak for memory
 	@$(BIN)/python benchmarks/bench_asynq.py $(ARGS)
+
+bench-leader: setup ## the deciding side with a million cards; ARGS=--cards N for others
+	@$(BIN)/python benchmarks/bench_leader.py $(ARGS)
 
 run: setup ## the main job on embedded Redis and PostgreSQL; Ctrl-C ends it
 	@$(BIN)/junhong up

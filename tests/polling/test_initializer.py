@@ -1,16 +1,23 @@
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 from structlog.testing import capture_logs
-from tests.polling.plant import Plant, add_cards
+from tests.polling.plant import Plant, add_cards, add_rule
 from tests.waiting import wait_until
 
+from junhong_cmp.asynq.keys import queue_keys
 from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.embedded.redis_server import EmbeddedRedis
 from junhong_cmp.polling import keys
 from junhong_cmp.polling.initializer import PollingInitializer
 from junhong_cmp.polling.settings import PollingSettings
-from junhong_cmp.polling.tasks import TaskType
+from junhong_cmp.polling.tasks import POLLING_QUEUE, TaskType
 
+_MANY_CARDS = """
+    INSERT INTO iot_card (account_id, iccid, iccid19)
+    SELECT $1, '898600' || lpad(n::text, 14, '0'), left('898600' || lpad(n::text, 14, '0'), 19)
+    FROM generate_series(1, $2::int) AS n
+"""
 SMALL_PAGES = PollingSettings(init_page=100)
 
 
@@ -142,4 +149,47 @@ async def test_start_and_stop_bear_being_repeated(plant: Plant, account: Carrier
         await initializer.stop()
     await initializer.start()
     await wait_until(lambda: initializer.initialised, description="the end of the initialisation")
+    await initializer.stop()
+
+
+async def test_a_first_load_spreads_evenly_and_keeps_its_phases(
+    plant: Plant, account: CarrierAccount
+) -> None:
+    cards, interval_s = 60_000, 60
+    await plant.pool.execute("DELETE FROM polling_config")
+    await add_rule(plant.pool, {"carddata": {"interval_s": interval_s, "jitter": 0.1}})
+    await plant.config.refresh()
+    await plant.pool.execute(_MANY_CARDS, account.id, cards)
+    initializer = make_initializer(plant, PollingSettings())
+    assert (await initializer.initialise()).added == cards
+    first = await scores(plant, account)
+    seconds = Counter(int(due) // 1000 for due in first.values())
+    assert max(seconds.values()) <= 1.5 * cards / interval_s
+    assert len(seconds) >= interval_s
+    await plant.redis.flushall()
+    await make_initializer(plant, PollingSettings()).initialise()
+    again = await scores(plant, account)
+    assert {place: due % (interval_s * 1000) for place, due in again.items()} == {
+        place: due % (interval_s * 1000) for place, due in first.items()
+    }
+
+
+async def test_the_scheduler_works_while_cards_are_still_being_read(
+    plant: Plant, account: CarrierAccount
+) -> None:
+    (card,) = await add_cards(plant.pool, account, 1)
+    await plant.queue.add_many(TaskType.POLLING_CARDDATA, account.id, [(card.id, 1000)])
+    initializer, scheduler = make_initializer(plant), plant.scheduler()
+
+    async def enqueued() -> bool:
+        return bool(await plant.redis.llen(queue_keys(POLLING_QUEUE).pending))
+
+    async with plant.pool.acquire() as conn, conn.transaction():
+        await conn.execute("LOCK TABLE iot_card IN ACCESS EXCLUSIVE MODE")
+        await initializer.start()
+        await scheduler.start()
+        await wait_until(enqueued, description="a poll in the queue")
+        assert not initializer.initialised
+    await wait_until(lambda: initializer.initialised, description="the end of the initialisation")
+    await scheduler.stop()
     await initializer.stop()

@@ -28,8 +28,9 @@ NEVER_MS: Final = 2**53
 
 _CHUNK: Final = 1000
 _BULK: Final = 10_000
-_LONGEST: Final = 500
-"""Cards one command or script may touch, so that none holds Redis for long."""
+_MOST_ADDED: Final = 500
+MOST_CHANGED: Final = 250
+"""Cards one script may change, so that none holds Redis for long."""
 
 _Script = Callable[[Mapping[ShardId, Sequence[tuple[int, Any]]]], Awaitable[Sequence[list[bool] | Exception]]]
 
@@ -110,7 +111,7 @@ class PollingQueueManager:
     async def add_places(self, places: Mapping[ShardId, Sequence[int]]) -> int:
         """Add (due ms, card id), … of flat lists by shard; return how many were missing before."""
         added = 0
-        for chunk in chunks(places, longest=2 * _LONGEST, most=2 * _BULK):
+        for chunk in chunks(places, longest=2 * _MOST_ADDED, most=2 * _BULK):
             for shard, count in zip(chunk, await self._scripts.add(chunk), strict=True):
                 if isinstance(count, Exception):
                     self._pass_over(shard, count)
@@ -270,7 +271,7 @@ class PollingQueueManager:
 
     async def _change(self, run: _Script, grouped: Mapping[ShardId, Sequence[tuple[int, Any]]]) -> int:
         changed = 0
-        for chunk in chunks(grouped, longest=_LONGEST, most=_CHUNK):
+        for chunk in chunks(grouped, longest=MOST_CHANGED, most=_CHUNK):
             for shard, flags in zip(chunk, await run(chunk), strict=True):
                 if isinstance(flags, Exception):
                     self._pass_over(shard, flags)
