@@ -19,6 +19,9 @@ from junhong_cmp.asynq.outages import Backoff, OutageLog, is_outage
         exceptions.ResponseError("NOREPLICAS Not enough good replicas to write."),
         exceptions.ResponseError("BUSY Redis is busy running a script."),
         exceptions.NoPermissionError("this user has no permissions"),
+        exceptions.ResponseError(
+            "ACL failure in script: User w has no permissions to run the 'zadd' command"
+        ),
         exceptions.ClusterDownError("CLUSTERDOWN The cluster is down"),
         exceptions.MaxConnectionsError("Too many connections"),
         ConnectionResetError(),

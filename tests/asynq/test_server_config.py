@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from junhong_cmp.asynq.broker_ack import ArchiveLimits
 from junhong_cmp.asynq.server_config import Intervals, ServerConfig, ServerConfigError
 
 
@@ -15,6 +16,8 @@ from junhong_cmp.asynq.server_config import Intervals, ServerConfig, ServerConfi
         ({"queues": {"a": 0}}, "权重必须为正整数"),
         ({"shutdown_timeout": timedelta(seconds=-1)}, "shutdown_timeout"),
         ({"intervals": Intervals(heartbeat=timedelta(seconds=16))}, "heartbeat"),
+        ({"max_message_bytes": 0}, "max_message_bytes"),
+        ({"archive": ArchiveLimits(size=-1, age=timedelta(0))}, "archive"),
     ],
 )
 def test_a_configuration_that_cannot_work_is_refused(settings: dict[str, Any], text: str) -> None:

@@ -75,7 +75,7 @@ class Engine:
         self._loop = asyncio.get_running_loop()
         self._signal = asyncio.Event()
         self._table = InFlightTable()
-        self._broker = Broker(connections.main, limits=BrokerLimits(lease=config.intervals.lease))
+        self._broker = Broker(connections.main, limits=_limits(config))
         self._acker = Acker(self._broker, self._table, config, on_relieved=self._signal.set)
         self._processor = Processor(
             self._broker, handler, self._acker, self._table, config, on_slot_free=self._signal.set
@@ -247,6 +247,15 @@ class Engine:
             MaintenanceLoop(name, act, queues, interval, intervals.backoff_cap)
             for name, act, interval in duties
         ]
+
+
+def _limits(config: ServerConfig) -> BrokerLimits:
+    return BrokerLimits(
+        lease=config.intervals.lease,
+        archive_size=config.archive.size,
+        archive_age=config.archive.age,
+        max_message_bytes=config.max_message_bytes,
+    )
 
 
 async def _keep_running(duty: Callable[[], Awaitable[None]]) -> None:

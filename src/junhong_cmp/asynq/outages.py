@@ -36,6 +36,7 @@ _PASSING_CODES = (
     "NOREPLICAS",
     "NOAUTH",
     "NOPERM",
+    "ACL failure",  # NOPERM of a script's command, since Redis 7
     "MISCONF",
     "UNKILLABLE",
 )

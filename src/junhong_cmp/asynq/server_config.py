@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from junhong_cmp.asynq.aggregation import Aggregation
+from junhong_cmp.asynq.broker_ack import ArchiveLimits
 from junhong_cmp.asynq.cancel_requests import CancelPolicy
 from junhong_cmp.asynq.errors import AsynqError
 from junhong_cmp.asynq.observer import ServerObserver
@@ -98,6 +99,10 @@ class ServerConfig:
     max_tasks: int | None = None
     """After this many deliveries the server drains by itself (``Server.wait_drained``)."""
     poison: PoisonPolicy = PoisonPolicy()
+    archive: ArchiveLimits = field(default_factory=lambda: ArchiveLimits(10_000, timedelta(days=90)))
+    """Whatever exceeds them is deleted, oldest first, when something is archived."""
+    max_message_bytes: int = 1024 * 1024
+    """A larger task, payload and headers, is archived unread; a client may allow itself larger ones."""
     intervals: Intervals = Intervals()
 
     def __post_init__(self) -> None:
@@ -112,6 +117,8 @@ class ServerConfig:
             raise ServerConfigError(f"max_tasks 必须不小于 1，实际为 {self.max_tasks}")
         if self.shutdown_timeout < timedelta(0):
             raise ServerConfigError("shutdown_timeout 不能为负")
+        if self.archive.size < 0 or self.archive.age < timedelta(0) or self.max_message_bytes < 1:
+            raise ServerConfigError("archive 的上限不能为负，max_message_bytes 必须为正整数")
         self._check_limits()
         if self.intervals.heartbeat * 2 > self.intervals.lease:
             raise ServerConfigError("heartbeat 间隔必须不大于 lease 的一半，否则一次失败的续租就会丢失任务")
