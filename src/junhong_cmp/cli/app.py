@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "config": "junhong_cmp.cli.config",
     "queue": "junhong_cmp.cli.queue",
     "task": "junhong_cmp.cli.task",
+    "polling": "junhong_cmp.cli.polling",
 }
 # These close what they opened and answer to signals themselves; all others are ended the usual way.
 STOPS_BY_ITSELF: Final = frozenset({"worker", "up"})

@@ -1,0 +1,158 @@
+"""``junhong polling``: pause and resume, poll now, and the rules."""
+
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from junhong_cmp.cards.iccid import IccidError, normalise
+from junhong_cmp.cards.store import find_by_iccids, stream_enabled_cards
+from junhong_cmp.cli import polling_rules
+from junhong_cmp.cli.inspection import print_json
+from junhong_cmp.cli.options import AsJson, ConfigFile, PostgresDsn, RedisUrl
+from junhong_cmp.cli.polling_access import PollingAccess, account_named, later, parse_task_type, until_text
+from junhong_cmp.cli.usage import ChineseCommand, ChineseGroup
+from junhong_cmp.config.values import parse_duration
+from junhong_cmp.db.pool import Conn, Pool
+from junhong_cmp.polling.config import build_snapshot
+from junhong_cmp.polling.config_store import load_config
+from junhong_cmp.polling.pause_store import pause_polling, resume_polling
+from junhong_cmp.polling.poll_now import NowReport, PollNow
+from junhong_cmp.polling.queue_manager import PollingQueueManager
+from junhong_cmp.polling.rule_editor import RuleRefusedError
+from junhong_cmp.polling.tasks import POLLING_TASK_TYPES, TaskType
+
+AccountCode = Annotated[str, typer.Argument(metavar="账号", help="运营商账号的代码")]
+TypeOption = Annotated[
+    TaskType | None,
+    typer.Option(
+        "--type",
+        "-t",
+        metavar="类型",
+        parser=parse_task_type,
+        help="只针对一种轮询：carddata、cardstatus、realname",
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    group = typer.Typer(cls=ChineseGroup, no_args_is_help=True)
+    for name, explanation, command in (
+        ("pause", "暂停一个账号的轮询，或其中一种轮询", pause),
+        ("resume", "恢复暂停的轮询", resume),
+        ("now", "让卡立即到期，由主节点在账号限额内轮询", poll_now),
+    ):
+        group.command(name, cls=ChineseCommand, help=explanation)(command)
+    polling_rules.register(group)
+    app.add_typer(group, name="polling", help="轮询：暂停、恢复、立即轮询与轮询规则")
+
+
+def parse_length(text: str) -> timedelta:
+    """Return a length of time a user gave, which must be more than nothing."""
+    try:
+        length: timedelta = parse_duration(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    if not timedelta(0) < length <= timedelta(days=3650):
+        raise typer.BadParameter("须大于 0 且不超过 3650 天")
+    return length
+
+
+def pause(
+    account: AccountCode,
+    task_type: TypeOption = None,
+    length: Annotated[
+        timedelta | None,
+        typer.Option(
+            "--for", metavar="时长", parser=parse_length, help="多久后自动恢复，如 1h；不给则直到人工恢复"
+        ),
+    ] = None,
+    reason: Annotated[str, typer.Option("--reason", "-r", metavar="原因", help="暂停的原因")] = "",
+    config_file: ConfigFile = None,
+    postgres_dsn: PostgresDsn = None,
+) -> None:
+    """Pause an account or one of its task types; a longer pause in force stays."""
+    until = None if length is None else later(length.total_seconds())
+
+    async def work(conn: Conn) -> str:
+        found = await account_named(conn, account)
+        return until_text(await pause_polling(conn, found.id, task_type, until, reason))
+
+    end = PollingAccess(config_file, postgres_dsn).run("无法暂停轮询", work)
+    typer.echo(f"已暂停：账号 {account}{_of(task_type)}，到{end}")
+
+
+def resume(
+    account: AccountCode,
+    task_type: TypeOption = None,
+    config_file: ConfigFile = None,
+    postgres_dsn: PostgresDsn = None,
+) -> None:
+    """End a pause, be it an operator's or the carrier's; other types' pauses stay."""
+
+    async def work(conn: Conn) -> bool:
+        return await resume_polling(conn, (await account_named(conn, account)).id, task_type)
+
+    if PollingAccess(config_file, postgres_dsn).run("无法恢复轮询", work):
+        typer.echo(f"已恢复：账号 {account}{_of(task_type)}")
+    else:
+        typer.echo(f"没有生效中的暂停：账号 {account}{_of(task_type)}")
+
+
+def poll_now(
+    iccids: Annotated[list[str] | None, typer.Argument(metavar="[ICCID]…", help="卡号")] = None,
+    *,
+    account: Annotated[
+        str | None, typer.Option("--account", "-a", metavar="账号", help="该账号的全部卡")
+    ] = None,
+    task_type: TypeOption = None,
+    config_file: ConfigFile = None,
+    postgres_dsn: PostgresDsn = None,
+    redis_url: RedisUrl = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make cards due now."""
+    if bool(iccids) is (account is not None):
+        raise typer.BadParameter("给出卡号，或用 --account 给出账号，二者选一")
+    task_types = POLLING_TASK_TYPES if task_type is None else (task_type,)
+
+    async def work(pool: Pool, queue: PollingQueueManager) -> NowReport:
+        async with pool.acquire() as conn:
+            stored = await load_config(conn)
+            chosen = None if account is None else await account_named(conn, account)
+        snapshot = build_snapshot(stored.version, stored.rows, stored.accounts, stored.type_pauses)
+        now = PollNow(queue, snapshot, task_types)
+        if chosen is None:
+            await _hasten_cards(pool, now, iccids or [])
+        else:
+            async for cards in stream_enabled_cards(pool):
+                await now.hasten([card for card in cards if card.account_id == chosen.id])
+        return now.report
+
+    report = PollingAccess(config_file, postgres_dsn, redis_url).run_with_queue("无法立即轮询", work)
+    if as_json:
+        print_json(asdict(report))
+        return
+    typer.echo(
+        f"立即到期的轮询 {report.hastened} 次，正在进行或已到期 {report.under_way} 次，"
+        f"不轮询的卡 {report.not_polled} 张"
+    )
+
+
+async def _hasten_cards(pool: Pool, now: PollNow, iccids: list[str]) -> None:
+    try:
+        numbers = {normalise(raw).value for raw in iccids}
+    except IccidError as error:
+        raise RuleRefusedError(str(error)) from error
+    async with pool.acquire() as conn:
+        found = await find_by_iccids(conn, numbers)
+    missing = sorted(numbers - found.keys())
+    if missing:
+        raise RuleRefusedError(f"没有卡 {'、'.join(missing)}")
+    await now.hasten(list({card.id: card for card in found.values()}.values()))
+
+
+def _of(task_type: TaskType | None) -> str:
+    return "" if task_type is None else f" 的 {task_type.kind}"

@@ -1,0 +1,198 @@
+"""``junhong polling rules``: the polling rules, listed, checked, set and removed."""
+
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+import typer
+
+from junhong_cmp.cli.inspection import REFUSED, print_json
+from junhong_cmp.cli.options import AsJson, ConfigFile, PostgresDsn
+from junhong_cmp.cli.polling_access import PollingAccess, account_named
+from junhong_cmp.cli.rule_options import Conditions, Intervals
+from junhong_cmp.cli.usage import ChineseCommand, ChineseGroup
+from junhong_cmp.db.pool import Conn
+from junhong_cmp.polling.config import build_snapshot
+from junhong_cmp.polling.config_store import StoredConfig, load_config, read_config
+from junhong_cmp.polling.rule_editor import RuleEdit, guarded_edit, problems_of, remove_rule, set_rule
+from junhong_cmp.polling.rule_matches import MatchReport, count_matches
+
+RuleName = Annotated[str, typer.Argument(metavar="规则", help="规则的名称，或 #编号")]
+DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="只校验并显示结果，不改动")]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The configuration as stored, why the workers would refuse it, and what it matches if they would not."""
+
+    stored: StoredConfig
+    problems: tuple[str, ...]
+    matches: MatchReport | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all of it as plain values."""
+        codes = {account.id: account.code for account in self.stored.accounts}
+        rules = [{**row, "account": codes.get(row["account_id"])} for row in self.stored.rows]
+        if self.matches is None:
+            return {"version": self.stored.version, "problems": self.problems, "rules": rules}
+        for rule in rules:
+            found = self.matches.rules.get(rule["id"])
+            rule.update({"cards": found.cards, "decides": dict(found.decides)} if found else {"cards": None})
+        counts = {
+            "cards": self.matches.cards,
+            "unmatched": self.matches.unmatched,
+            "undecided": self.matches.undecided,
+        }
+        loads = [{**asdict(load), "too_much": load.is_too_much} for load in self.matches.loads]
+        return {
+            "version": self.stored.version,
+            "problems": self.problems,
+            "rules": rules,
+            **counts,
+            "loads": loads,
+        }
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group to the polling commands."""
+    group = typer.Typer(cls=ChineseGroup, no_args_is_help=True)
+    for name, explanation, command in (
+        ("ls", "列出规则，以及各规则匹配多少张卡", list_rules),
+        ("check", "校验规则，报告无规则的卡与超出账号速率的负载", check_rules),
+        ("set", "新建或修改一条规则，整体校验通过才写入", change_rule),
+        ("rm", "删除一条规则，整体校验通过才写入", delete_rule),
+    ):
+        group.command(name, cls=ChineseCommand, help=explanation)(command)
+    app.add_typer(group, name="rules", help="轮询规则")
+
+
+def list_rules(
+    config_file: ConfigFile = None, postgres_dsn: PostgresDsn = None, as_json: AsJson = False
+) -> None:
+    """Print every rule."""
+    _show(PollingAccess(config_file, postgres_dsn).run("无法读取轮询规则", _load), as_json=as_json)
+
+
+def check_rules(
+    config_file: ConfigFile = None, postgres_dsn: PostgresDsn = None, as_json: AsJson = False
+) -> None:
+    """Print what the workers make of the rules; a configuration they refuse ends with code 1."""
+    rules = PollingAccess(config_file, postgres_dsn).run("无法读取轮询规则", _load)
+    if as_json:
+        print_json(rules.as_json())
+    else:
+        from junhong_cmp.cli.polling_screen import print_check  # noqa: PLC0415 - JSON needs no tables
+
+        print_check(rules.problems, rules.matches, rules.stored)
+    if rules.problems:
+        raise typer.Exit(REFUSED)
+
+
+def change_rule(
+    rule: RuleName,
+    *,
+    priority: Annotated[
+        int | None, typer.Option("--priority", "-p", metavar="数", help="优先级，小者先；新规则默认 100")
+    ] = None,
+    name: Annotated[str | None, typer.Option("--name", metavar="名称", help="改名")] = None,
+    account: Annotated[str | None, typer.Option("--account", metavar="账号", help="只对该账号")] = None,
+    category: Annotated[str | None, typer.Option("--category", metavar="分类", help="只对该分类")] = None,
+    status: Annotated[str | None, typer.Option("--status", metavar="状态", help="只对该卡状态")] = None,
+    real_name: Annotated[
+        str | None, typer.Option("--real-name", metavar="状态", help="只对该实名状态")
+    ] = None,
+    any_of: Annotated[
+        list[str] | None,
+        typer.Option("--any", metavar="条件", help="去掉一个条件：account、category、status、real-name"),
+    ] = None,
+    carddata: Annotated[
+        str | None,
+        typer.Option("--carddata", metavar="间隔", help="流量的间隔，如 4h；off 不轮询，none 留给其他规则"),
+    ] = None,
+    cardstatus: Annotated[
+        str | None, typer.Option("--cardstatus", metavar="间隔", help="卡状态的间隔，写法相同")
+    ] = None,
+    realname: Annotated[
+        str | None, typer.Option("--realname", metavar="间隔", help="实名状态的间隔，写法相同")
+    ] = None,
+    jitter: Annotated[
+        float | None, typer.Option("--jitter", metavar="比例", help="本次给出的各间隔的抖动，0 到 0.45")
+    ] = None,
+    enabled: Annotated[
+        bool | None, typer.Option("--enable/--disable", help="启用或停用规则", show_default=False)
+    ] = None,
+    dry_run: DryRun = False,
+    config_file: ConfigFile = None,
+    postgres_dsn: PostgresDsn = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make or change a rule; only what is given changes."""
+    conditions = Conditions(account, category, status, real_name, tuple(any_of or ()))
+    plain = {"priority": priority, "name": name, "enabled": enabled}
+    columns = {column: value for column, value in plain.items() if value is not None} | conditions.columns()
+    intervals = Intervals(carddata, cardstatus, realname, jitter).fields()
+
+    async def work(conn: Conn) -> tuple[int, bool, Rules]:
+        if account is not None:
+            columns["account_id"] = (await account_named(conn, account)).id
+        async with guarded_edit(conn, dry_run=dry_run) as stored:
+            rule_id, is_new = await set_rule(
+                conn, stored, rule, RuleEdit(columns=columns, intervals=intervals)
+            )
+            return rule_id, is_new, await _read(conn)
+
+    rule_id, is_new, rules = PollingAccess(config_file, postgres_dsn).run("规则未保存", work)
+    if as_json:
+        print_json({"id": rule_id, "created": is_new, "saved": not dry_run, **rules.as_json()})
+        return
+    verb = "校验通过，未改动" if dry_run else "已新建" if is_new else "已修改"
+    typer.echo(f"规则 #{rule_id} {verb}；{_matched(rules, rule_id)}")
+
+
+def delete_rule(
+    rule: RuleName,
+    dry_run: DryRun = False,
+    config_file: ConfigFile = None,
+    postgres_dsn: PostgresDsn = None,
+) -> None:
+    """Remove a rule."""
+
+    async def work(conn: Conn) -> tuple[int, Rules]:
+        async with guarded_edit(conn, dry_run=dry_run) as stored:
+            return await remove_rule(conn, stored, rule), await _read(conn)
+
+    rule_id, rules = PollingAccess(config_file, postgres_dsn).run("规则未删除", work)
+    unmatched = rules.matches.unmatched if rules.matches is not None else 0
+    verb = "可以删除，未改动" if dry_run else "已删除"
+    typer.echo(f"规则 #{rule_id} {verb}；没有规则匹配的卡 {unmatched} 张")
+
+
+async def _load(conn: Conn) -> Rules:
+    return await _judge(conn, await load_config(conn))
+
+
+async def _read(conn: Conn) -> Rules:
+    return await _judge(conn, await read_config(conn))
+
+
+async def _judge(conn: Conn, stored: StoredConfig) -> Rules:
+    problems = problems_of(stored)
+    if problems:
+        return Rules(stored, problems, None)
+    snapshot = build_snapshot(stored.version, stored.rows, stored.accounts, stored.type_pauses)
+    return Rules(stored, (), await count_matches(conn, snapshot))
+
+
+def _matched(rules: Rules, rule_id: int) -> str:
+    if rules.matches is None:
+        return f"配置仍无效：{'；'.join(rules.problems)}"
+    found = rules.matches.rules.get(rule_id)
+    return "规则处于停用状态" if found is None else f"匹配 {found.cards} 张卡"
+
+
+def _show(rules: Rules, *, as_json: bool) -> None:
+    if as_json:
+        print_json(rules.as_json())
+        return
+    from junhong_cmp.cli.polling_screen import print_rules  # noqa: PLC0415 - JSON needs no tables
+
+    print_rules(rules.problems, rules.matches, rules.stored)

@@ -1,0 +1,149 @@
+"""``junhong polling`` as processes against real services, and a real worker that follows."""
+
+import asyncio
+from typing import Any
+
+import orjson
+import pytest
+from redis.asyncio import Redis
+from tests.polling.plant import add_account, add_cards, add_rule
+from tests.worker_process import WorkerProcess
+
+from junhong_cmp.cards.model import CarrierAccount
+from junhong_cmp.db.pool import Pool
+
+
+class Junhong:
+    """The program as an operator types it."""
+
+    def __init__(self, redis_url: str, postgres_dsn: str) -> None:
+        self.env = {
+            "JUNHONG_REDIS_URL": redis_url,
+            "JUNHONG_POSTGRES_DSN": postgres_dsn,
+            "COLUMNS": "240",
+        }
+        self.errors = ""
+
+    async def __call__(self, *arguments: str, code: int = 0) -> str:
+        async with WorkerProcess(self.env, arguments=("polling", *arguments)) as command:
+            assert await command.wait_exit() == code, command.log_text + command.output
+        self.errors = command.log_text
+        return command.output
+
+    async def json(self, *arguments: str, code: int = 0) -> Any:
+        return orjson.loads(await self(*arguments, "--json", code=code))
+
+
+@pytest.fixture
+def junhong(redis_url: str, postgres_dsn: str) -> Junhong:
+    return Junhong(redis_url, postgres_dsn)
+
+
+@pytest.fixture
+async def account(pool: Pool) -> CarrierAccount:
+    return await add_account(pool)
+
+
+async def test_rules_from_nothing_to_nothing(pool: Pool, account: CarrierAccount, junhong: Junhong) -> None:
+    await add_cards(pool, account, 3, category="vip")
+    await add_cards(pool, account, 2, first=50)
+    words = ("set", "VIP", "--category", "vip", "--carddata", "1h", "--cardstatus", "off", "--jitter", "0.2")
+    made = await junhong.json("rules", *words)
+    assert (made["created"], made["saved"], made["cards"], made["unmatched"]) == (True, True, 5, 2)
+    assert made["rules"][0]["cards"] == 3
+    assert await junhong("rules", "set", "VIP", "--carddata", "30m") == (
+        f"规则 #{made['id']} 已修改；匹配 3 张卡\n"
+    )
+    (rule,) = (await junhong.json("rules", "ls"))["rules"]
+    assert rule["intervals"]["carddata"] == {"enabled": True, "interval_s": 1800, "jitter": 0.2}
+    table = await junhong("rules", "ls")
+    assert all(text in table for text in ("VIP", "分类=vip", "30m", "不轮询", "没有规则匹配的 2 张"))
+    await junhong("rules", "set", "VIP", "--any", "category", "--account", account.code, "--name", "全部")
+    (rule,) = (await junhong.json("rules", "check"))["rules"]
+    assert (rule["name"], rule["category"], rule["account"], rule["cards"]) == ("全部", None, "demo", 5)
+    assert "没有规则匹配的 0 张" in await junhong("rules", "check")
+    assert "没有规则匹配的卡 5 张" in await junhong("rules", "rm", "全部", "--dry-run")
+    assert await junhong("rules", "rm", "全部") == f"规则 #{made['id']} 已删除；没有规则匹配的卡 5 张\n"
+    assert (await junhong.json("rules", "ls"))["rules"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("set", "坏", "--carddata", "60d"), 1, "规则未保存：轮询配置无效"),
+        (("set", "坏", "--carddata", "1h", "--jitter", "0.9"), 1, "jitter 必须在 0 到 0.45 之间"),
+        (("set", "坏", "--status", "activ"), 1, "卡状态 'activ' 不存在"),
+        (("set", "坏", "--account", "none"), 1, "账号 none 不存在，现有账号：demo"),
+        (("set", "坏", "--carddata", "soon"), 2, "不是时长"),
+        (("set", "坏", "--any", "colour"), 2, "条件只能为"),
+        (("rm", "坏"), 1, "没有规则 坏"),
+    ],
+)
+async def test_what_is_wrong_is_told_and_not_written(
+    pool: Pool, account: CarrierAccount, junhong: Junhong, words: tuple[str, ...], code: int, said: str
+) -> None:
+    await junhong("rules", *words, code=code)
+    assert said in junhong.errors
+    assert await pool.fetchval("SELECT count(*) FROM polling_config") == 0
+
+
+async def test_check_tells_what_the_workers_refuse_and_what_accounts_cannot_bear(
+    pool: Pool, account: CarrierAccount, junhong: Junhong
+) -> None:
+    await add_rule(pool, {"carddata": {"interval_s": 1}})
+    await pool.execute("UPDATE carrier_account SET qps = 1")
+    await add_cards(pool, account, 5)
+    assert "账号 demo 跟不上：规则需要每秒 5 次，账号允许 1 次" in await junhong("rules", "check")
+    await add_rule(pool, {"carddata": {"interval_s": 0}})
+    page = await junhong("rules", "check", code=1)
+    assert "interval_s 必须在 1 到" in page
+    assert (await junhong.json("rules", "check", code=1))["problems"]
+    assert "Worker 会拒绝这份配置" in await junhong("rules", "ls")
+
+
+async def test_pause_and_resume(pool: Pool, account: CarrierAccount, junhong: Junhong) -> None:
+    assert await junhong("pause", "demo", "--reason", "换证书") == "已暂停：账号 demo，到人工恢复为止\n"
+    assert await pool.fetchval("SELECT pause_reason FROM carrier_account") == "manual: 换证书"
+    page = await junhong("pause", "demo", "--type", "realname", "--for", "1h")
+    assert page.startswith("已暂停：账号 demo 的 realname，到20")
+    assert await junhong("resume", "demo") == "已恢复：账号 demo\n"
+    assert await junhong("resume", "demo") == "没有生效中的暂停：账号 demo\n"
+    assert await junhong("resume", "demo", "-t", "polling:realname") == "已恢复：账号 demo 的 realname\n"
+    await junhong("pause", "nobody", code=1)
+    assert "账号 nobody 不存在" in junhong.errors
+    await junhong("pause", "demo", "--type", "weather", code=2)
+    await junhong("pause", "demo", "--for", "0s", code=2)
+
+
+async def test_now(pool: Pool, redis: Redis, account: CarrierAccount, junhong: Junhong) -> None:
+    await add_rule(pool)
+    cards = await add_cards(pool, account, 3)
+    found = await junhong.json("now", cards[0].iccid, "--type", "carddata")
+    assert found == {"hastened": 1, "under_way": 0, "not_polled": 0}
+    assert await junhong.json("now", "--account", "demo") == {
+        "hastened": 5,
+        "under_way": 1,
+        "not_polled": 0,
+    }
+    await junhong("now", "89860099999999999999", code=1)
+    assert "没有卡" in junhong.errors
+    await junhong("now", "12", code=1)
+    await junhong("now", code=2)
+
+
+async def test_a_running_worker_takes_rules_and_pauses_over_within_three_seconds(
+    pool: Pool, account: CarrierAccount, junhong: Junhong
+) -> None:
+    env = {**junhong.env, "JUNHONG_WORKER_ROLE": "leader", "JUNHONG_LOG_LEVEL": "debug"}
+    async with WorkerProcess(env) as worker:
+        await worker.wait_started()
+        known = len(worker.find("轮询配置已生效"))
+        loop = asyncio.get_running_loop()
+        for number, words in enumerate(
+            (("rules", "set", "新", "--carddata", "1h"), ("pause", "demo", "--type", "carddata")), start=1
+        ):
+            await junhong(*words)
+            began = loop.time()  # the command has ended, so its change is committed
+            await worker.wait_for("轮询配置已生效", count=known + number, timeout=3)
+            assert loop.time() - began < 3
+        assert await worker.stop() == 0
