@@ -1,4 +1,5 @@
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,6 +16,7 @@ from junhong_cmp.cards.model import Card, CarrierAccount
 from junhong_cmp.embedded.redis_server import EmbeddedRedis
 from junhong_cmp.leadership.epoch import FencingEpoch
 from junhong_cmp.polling import keys
+from junhong_cmp.polling.queue_manager import PollingQueueManager
 from junhong_cmp.polling.scheduler import PollingScheduler
 from junhong_cmp.polling.settings import PollingSettings
 from junhong_cmp.polling.tasks import POLLING_QUEUE, PollPayload, TaskType
@@ -271,3 +273,118 @@ async def test_start_and_stop_bear_being_repeated(plant: Plant, account: Carrier
     await scheduler.start()
     await wait_for_pending(plant.redis, 4)
     await scheduler.stop()
+
+
+async def test_a_card_that_must_be_polled_now_is_claimed_without_a_look_at_all_shards(
+    plant: Plant, account: CarrierAccount, scheduler: PollingScheduler
+) -> None:
+    (card,) = await add_cards(plant.pool, account, 1)
+    await plant.queue.add_many(CARDDATA, account.id, [(card.id, await plant.queue.now_ms() + 3_600_000)])
+    await scheduler.start()
+    await wait_for_looks(plant.redis, 2)
+    before = await calls(plant.redis, "zrangebyscore")
+    assert await plant.queue.poll_now(CARDDATA, account.id, [card.id]) == 1
+    await wait_for_pending(plant.redis, 1)
+    assert await calls(plant.redis, "zrangebyscore") == before + 1
+
+
+async def test_waiting_costs_the_same_for_any_number_of_shards(
+    plant: Plant, account: CarrierAccount, scheduler: PollingScheduler
+) -> None:
+    for number in range(40):
+        await add_account(plant.pool, f"more-{number}")
+    await plant.config.refresh()
+    await scheduler.start()
+
+    async def every_shard_has_told_that_it_is_empty() -> bool:
+        return await calls(plant.redis, "zrangebyscore") == 41 * 3 * 8
+
+    await wait_until(every_shard_has_told_that_it_is_empty, description="a look at every shard")
+    scripts = await calls(plant.redis, "evalsha")
+    await wait_for_looks(plant.redis, 6)
+    assert await calls(plant.redis, "zrangebyscore") == 41 * 3 * 8
+    assert await calls(plant.redis, "evalsha") - scripts <= 10
+
+
+async def test_a_card_whose_notice_got_lost_is_found_at_the_next_look(plant: Plant) -> None:
+    account = next(iter(plant.config.snapshot.accounts.values()))
+    plant.queue = PollingQueueManager(plant.redis, recheck=timedelta(milliseconds=500))
+    (card,) = await add_cards(plant.pool, account, 1)
+    scheduler = plant.scheduler()
+    await scheduler.start()
+    await wait_for_looks(plant.redis, 2)
+    shard = plant.queue.shard(CARDDATA, account.id, card.id)
+    await plant.redis.zadd(keys.shard_due(shard), {str(card.id): 1000})
+    await wait_for_pending(plant.redis, 1)
+    await scheduler.stop()
+
+
+async def test_a_redis_rolled_back_behind_the_term_is_lost_data(
+    plant: Plant, account: CarrierAccount
+) -> None:
+    lost = asyncio.Event()
+    scheduler = plant.scheduler(on_lost_data=lost.set)
+    await scheduler.start()
+    await wait_for_looks(plant.redis, 2)
+    await plant.redis.set(keys.notices_fence(), "5")
+    await wait_until(lost.is_set, description="the report")
+    await scheduler.stop()
+
+
+async def test_a_large_account_leaves_room_to_a_small_one(plant: Plant, account: CarrierAccount) -> None:
+    plant.settings = PollingSettings(high_water=60, low_water=20)
+    small = await add_account(plant.pool, "small")
+    await plant.config.refresh()
+    await make_due(plant, await add_cards(plant.pool, account, 500))
+    few = await add_cards(plant.pool, small, 30, first=1000)
+    await make_due(plant, few)
+    scheduler = plant.scheduler()
+    await scheduler.start()
+    await wait_for_pending(plant.redis, 60)
+    await scheduler.stop()
+    claimed = {int(task_id.split(":")[2]) for task_id in await pending(plant.redis)}
+    assert len(claimed & {card.id for card in few}) >= 20
+
+
+async def test_a_task_type_long_due_leaves_room_to_the_others(plant: Plant, account: CarrierAccount) -> None:
+    plant.settings = PollingSettings(high_water=60, low_water=20)
+    cards = await add_cards(plant.pool, account, 300)
+    await make_due(plant, cards)
+    now = await plant.queue.now_ms()
+    await plant.queue.add_many(
+        TaskType.POLLING_CARDSTATUS, account.id, [(card.id, now - 1) for card in cards]
+    )
+    scheduler = plant.scheduler()
+    await scheduler.start()
+    await wait_for_pending(plant.redis, 60)
+    await scheduler.stop()
+    kinds = Counter(task_id.split(":")[1] for task_id in await pending(plant.redis))
+    assert min(kinds["carddata"], kinds["cardstatus"]) >= 20
+
+
+async def test_more_is_due_than_one_round_or_script_takes(plant: Plant, account: CarrierAccount) -> None:
+    plant.settings = PollingSettings(high_water=20_000, low_water=1, unproven_backlog=20_000)
+    await plant.pool.execute("UPDATE carrier_account SET qps = 100000, concurrency = 100000")
+    await plant.config.refresh()
+    await plant.queue.add_many(CARDDATA, account.id, [(card, card) for card in range(1, 12_001)])
+    scheduler = plant.scheduler()
+    await scheduler.start()
+    await wait_for_pending(plant.redis, 12_000)
+    await scheduler.stop()
+    assert len(set(await pending(plant.redis))) == 12_000
+
+
+async def calls(redis: Any, command: str) -> int:
+    """How often a command ran since the server's statistics began, by itself or in scripts."""
+    stats = await redis.info("commandstats")
+    return int(stats.get(f"cmdstat_{command}", {"calls": 0})["calls"])
+
+
+async def wait_for_looks(redis: Any, count: int) -> None:
+    """Wait until the scheduler has read the notice board some more times: it has begun, and found nothing."""
+    before = await calls(redis, "llen")
+
+    async def looked() -> bool:
+        return await calls(redis, "llen") >= before + count
+
+    await wait_until(looked, description=f"{count} rounds")
