@@ -294,6 +294,7 @@ async def test_waiting_costs_the_same_for_any_number_of_shards(
     for number in range(40):
         await add_account(plant.pool, f"more-{number}")
     await plant.config.refresh()
+    await plant.redis.config_resetstat()
     await scheduler.start()
 
     async def every_shard_has_told_that_it_is_empty() -> bool:
@@ -375,7 +376,7 @@ async def test_more_is_due_than_one_round_or_script_takes(plant: Plant, account:
 
 
 async def calls(redis: Any, command: str) -> int:
-    """How often a command ran since the server's statistics began, by itself or in scripts."""
+    """Count how often a command ran since the server's statistics began, by itself or in scripts."""
     stats = await redis.info("commandstats")
     return int(stats.get(f"cmdstat_{command}", {"calls": 0})["calls"])
 
