@@ -2,12 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from typing import Final
 
 from rich.markup import escape
 from rich.table import Table
 
 from junhong_cmp.cli.status_report import Status
 from junhong_cmp.cli.tables import open_console
+from junhong_cmp.leadership.lease import LeadershipView
+
+UNNAMED: Final = "未命名"
 
 
 def print_status(status: Status) -> None:
@@ -26,22 +30,7 @@ def print_status(status: Status) -> None:
 
 
 def _tables(status: Status) -> Iterator[Table]:
-    leadership = Table("状态", "实例名称", "主机", "进程", "自", "任期", title="主节点与热备")
-    lease = status.leadership.lease
-    if lease.alive:
-        _add(
-            leadership,
-            "主",
-            lease.name or "未命名",
-            lease.host,
-            lease.pid,
-            _local(lease.led_since),
-            lease.epoch,
-        )
-    for standby in status.leadership.standbys:
-        since = _local(standby.waits_since)
-        _add(leadership, "热备", standby.name or "未命名", standby.host, standby.pid, since, "—")
-    yield leadership
+    yield _leadership(status.leadership)
     instances = Table("主机", "进程", "状态", "并发", "在途", "队列", "启动时间", title="实例")
     for item in status.instances:
         _add(
@@ -70,6 +59,17 @@ def _tables(status: Status) -> Iterator[Table]:
         names = ("id", "account", "file_name", "status", "total", "imported", "skipped", "rejected")
         _add(imports, *(task[name] for name in names))
     yield imports
+
+
+def _leadership(view: LeadershipView) -> Table:
+    table = Table("状态", "实例名称", "主机", "进程", "自", "任期", title="主节点与热备")
+    lease = view.lease
+    if lease.alive:
+        _add(table, "主", lease.name or UNNAMED, lease.host, lease.pid, _local(lease.led_since), lease.epoch)
+    for standby in view.standbys:
+        since = _local(standby.waits_since)
+        _add(table, "热备", standby.name or UNNAMED, standby.host, standby.pid, since, "—")
+    return table
 
 
 def _local(at: datetime) -> str:

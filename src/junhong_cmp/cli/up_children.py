@@ -14,6 +14,8 @@ from junhong_cmp.embedded.readiness import wait_ready
 
 _READY_LIMIT = timedelta(seconds=30)
 _KEY_ID = "demo"
+_BRIEF_LEASE = {"JUNHONG_LEASE_TTL": "3s", "JUNHONG_LEASE_RENEW": "1s", "JUNHONG_LEASE_RETRY": "500ms"}
+"""Nobody else contends here, and a run after one that was killed shall not wait long for its lease."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ def start_worker(
         "JUNHONG_GATEWAY_URL": links.gateway_url,
         "JUNHONG_GATEWAY_ALLOW_HTTP": "true",
         "JUNHONG_LOG_FORMAT": "json",
+        **_BRIEF_LEASE,
         **key.variables,
     }
     if config_file is not None:

@@ -1,4 +1,8 @@
 -- What the lease scripts share: the server's time, and the lease read without trust in what is there.
+--
+-- KEYS none   ARGV none   Returns nothing by itself: it is put before a script.
+--
+-- Atomic as part of the script that calls it.
 local function now_ms()
   local time = redis.call('TIME')
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
