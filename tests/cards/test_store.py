@@ -10,7 +10,6 @@ from junhong_cmp.cards.store import (
     insert_cards,
     load_cards,
     set_polling_enabled,
-    stream_enabled_cards,
 )
 from junhong_cmp.db.pool import Pool
 
@@ -115,31 +114,3 @@ async def test_counting_by_account(pool: Pool) -> None:
     assert await insert(pool, SHORT, code="other") == [SHORT]
     assert await count_cards(pool) == 4
     assert await count_cards(pool, account.id) == 3
-
-
-async def test_streaming_passes_over_deleted_and_disabled_cards_in_bounded_pages(pool: Pool) -> None:
-    cards = await add_cards(pool, await add_account(pool), 10)
-    async with pool.acquire() as conn:
-        await delete_card(conn, cards[2].id)
-        disabled = await set_polling_enabled(conn, cards[5].id, enabled=False)
-        assert disabled is not None
-        assert not disabled.polling_enabled
-    pages = [[card.id for card in page] async for page in stream_enabled_cards(pool, page=3)]
-    expected = [card.id for index, card in enumerate(cards) if index not in {2, 5}]
-    assert [len(page) for page in pages] == [3, 3, 2]
-    assert [each for page in pages for each in page] == expected
-    rest = [
-        card.id async for page in stream_enabled_cards(pool, after_id=expected[4], page=3) for card in page
-    ]
-    assert rest == expected[5:]
-
-
-async def test_cards_inserted_while_streaming_are_met(pool: Pool) -> None:
-    await add_cards(pool, await add_account(pool), 4)
-    seen: list[str] = []
-    async for page in stream_enabled_cards(pool, page=2):
-        if not seen:
-            await insert(pool, SHORT)
-        seen += [card.iccid for card in page]
-    assert len(seen) == 5
-    assert seen[-1] == SHORT

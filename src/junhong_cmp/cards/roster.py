@@ -31,7 +31,7 @@ _PAGE = _ROWS.format(polls=_POLLS, which="> $1") + "ORDER BY id LIMIT $2"
 _FIND = _ROWS.format(polls=_POLLS, which="= ANY ($1::bigint[])")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CardProfile:
     """What decides how a live, enabled card is polled; many cards share one profile."""
 
@@ -52,7 +52,12 @@ def profile_of(row: RosterRow) -> CardProfile:
     """Return the profile of a card; rows with equal ``row[1:7]`` have equal profiles."""
     account_id, category, status, required, real_name_status, orphan = row[1:_PROGRESS_AT]
     return CardProfile(
-        account_id, category, CardStatus(status), required, RealNameStatus(real_name_status), orphan
+        account_id=account_id,
+        category=category,
+        status=CardStatus(status),
+        real_name_required=required,
+        real_name_status=RealNameStatus(real_name_status),
+        orphan=orphan,
     )
 
 
@@ -66,7 +71,8 @@ async def stream_roster(pool: Pool, *, after_id: int = 0, page: int) -> AsyncGen
     """Yield pages of live cards with polling enabled, by ascending id; the next is read ahead.
 
     Each page is a short query on its own connection. Cards inserted meanwhile have higher ids and are met
-    too; the last id of a page resumes a stream. Close the stream if it is left before its end.
+    too, until the last page has been read; the last id of a page resumes a stream. Close the stream if it
+    is left before its end.
     """
     ahead = asyncio.ensure_future(pool.fetch(_PAGE, after_id, page))
     try:

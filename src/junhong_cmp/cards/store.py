@@ -1,6 +1,6 @@
-"""Cards in PostgreSQL: inserting, finding, streaming and removing them."""
+"""Cards in PostgreSQL: inserting, finding and removing them."""
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from junhong_cmp.cards.card_rows import card_from_row
@@ -31,12 +31,6 @@ _INSERT = """
 """
 _FIND = "SELECT * FROM iot_card WHERE iccid19 = ANY ($1::text[]) AND deleted_at IS NULL ORDER BY id"
 _LOAD = "SELECT * FROM iot_card WHERE id = ANY ($1::bigint[]) AND deleted_at IS NULL"
-_PAGE = """
-    SELECT * FROM iot_card
-    WHERE id > $1 AND polling_enabled AND deleted_at IS NULL
-    ORDER BY id
-    LIMIT $2
-"""
 _COUNT = """
     SELECT count(*) FROM iot_card
     WHERE deleted_at IS NULL AND ($1::bigint IS NULL OR account_id = $1)
@@ -98,19 +92,6 @@ async def find_by_iccids(conn: Conn, iccids: Collection[str]) -> dict[str, Card]
 async def load_cards(conn: Conn | Pool, ids: Collection[int]) -> dict[int, Card]:
     """Return the live cards among ``ids``; a deleted card is simply not there."""
     return {row["id"]: card_from_row(row) for row in await conn.fetch(_LOAD, list(ids))}
-
-
-async def stream_enabled_cards(
-    pool: Pool, *, after_id: int = 0, page: int = 1000
-) -> AsyncIterator[list[Card]]:
-    """Yield pages of live cards with polling enabled, by ascending id, in bounded memory.
-
-    Each page is a short query on its own connection, so a consumer may take its time. Cards
-    inserted meanwhile have higher ids and are met too; the last id of a page resumes a stream.
-    """
-    while rows := await pool.fetch(_PAGE, after_id, page):
-        after_id = rows[-1]["id"]
-        yield [card_from_row(row) for row in rows]
 
 
 async def count_cards(conn: Conn | Pool, account_id: int | None = None) -> int:

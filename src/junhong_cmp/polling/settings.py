@@ -41,7 +41,7 @@ class PollingSettings:
     idle_tick: timedelta = timedelta(milliseconds=250)
     min_tick: timedelta = timedelta(milliseconds=50)
     reconcile_every: timedelta = timedelta(minutes=10)
-    init_page: int = 10_000
+    init_page: int = 20_000
 
     def __post_init__(self) -> None:
         """Refuse figures that would break the claim protocol."""
