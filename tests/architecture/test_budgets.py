@@ -22,6 +22,7 @@ MAX_PARAMETERS = 6
 MORE_PUBLIC_NAMES: dict[str, str] = {
     "gateway/errors.py": "one tree of errors, read as a whole",
     "asynq/errors.py": "one tree of errors, read as a whole",
+    "polling/keys.py": "every Redis key of the package in one place",
 }
 MORE_PARAMETERS_IN: dict[str, str] = {
     "cli": "a command has one parameter an option",

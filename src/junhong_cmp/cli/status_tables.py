@@ -31,25 +31,8 @@ def print_status(status: Status) -> None:
 
 def _tables(status: Status) -> Iterator[Table]:
     yield _leadership(status.leadership)
-    instances = Table("主机", "进程", "状态", "并发", "在途", "队列", "启动时间", title="实例")
-    for item in status.instances:
-        _add(
-            instances,
-            item.host,
-            item.pid,
-            item.status,
-            item.concurrency,
-            item.active,
-            _weights(item.queues),
-            _local(item.started_at),
-        )
-    yield instances
-    queues = Table("队列", "待处理", "处理中", "定时", "重试", "归档", "完成", "最久等待", title="任务队列")
-    for queue in status.queues:
-        name = f"{queue.queue}（已暂停）" if queue.paused else queue.queue
-        counts = (queue.pending, queue.active, queue.scheduled, queue.retry, queue.archived, queue.completed)
-        _add(queues, name, *counts, f"{queue.latency.total_seconds():.1f} s")
-    yield queues
+    yield _instances(status)
+    yield _queues(status)
     shards = Table("账号", "任务类型", "卡数", "到期", "逾期", title="轮询分片")
     for row in status.shards:
         _add(shards, row.account, row.task_type, row.cards, row.due, row.overdue)
@@ -59,6 +42,23 @@ def _tables(status: Status) -> Iterator[Table]:
         names = ("id", "account", "file_name", "status", "total", "imported", "skipped", "rejected")
         _add(imports, *(task[name] for name in names))
     yield imports
+
+
+def _instances(status: Status) -> Table:
+    table = Table("主机", "进程", "状态", "并发", "在途", "队列", "启动时间", title="实例")
+    for item in status.instances:
+        counts = (item.concurrency, item.active)
+        _add(table, item.host, item.pid, item.status, *counts, _weights(item.queues), _local(item.started_at))
+    return table
+
+
+def _queues(status: Status) -> Table:
+    table = Table("队列", "待处理", "处理中", "定时", "重试", "归档", "完成", "最久等待", title="任务队列")
+    for queue in status.queues:
+        name = f"{queue.queue}（已暂停）" if queue.paused else queue.queue
+        counts = (queue.pending, queue.active, queue.scheduled, queue.retry, queue.archived, queue.completed)
+        _add(table, name, *counts, f"{queue.latency.total_seconds():.1f} s")
+    return table
 
 
 def _leadership(view: LeadershipView) -> Table:
