@@ -57,7 +57,8 @@ async def test_a_row_tells_what_decides_about_polling_and_how_each_topic_fares(p
     await pool.execute(
         "UPDATE iot_card SET category = 'meter', status = 'active', real_name_required = true,"
         " real_name_status = 'verified', orphan = true,"
-        " carddata_attempted_at = $1, carddata_succeeded_at = $2, carddata_fail_count = 3, realname_succeeded_at = $2",
+        " carddata_attempted_at = $1, carddata_succeeded_at = $2, carddata_fail_count = 3,"
+        " realname_succeeded_at = $2",
         hours(1),
         NOON,
     )
