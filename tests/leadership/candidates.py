@@ -10,6 +10,9 @@ from junhong_cmp.leadership.times import LeaseTimes
 QUICK = LeaseTimes(
     ttl=timedelta(seconds=1), renew=timedelta(milliseconds=300), retry=timedelta(milliseconds=100)
 )
+"""For tests in which the lease is to change hands."""
+STEADY = LeaseTimes(ttl=timedelta(seconds=4), renew=timedelta(seconds=1), retry=timedelta(milliseconds=200))
+"""For tests in which it must not, however busy the machine is."""
 
 
 def candidate(name: str) -> Candidate:

@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 from tests.faultproxy import FaultProxy
-from tests.leadership.candidates import QUICK, candidate, field, shift_expiry
+from tests.leadership.candidates import QUICK, STEADY, candidate, field, shift_expiry
 from tests.redis_servers import RedisFixture
 from tests.waiting import wait_until
 
@@ -21,6 +21,7 @@ from junhong_cmp.leadership import keys
 from junhong_cmp.leadership.elector import LeaderElector, LeaderState
 from junhong_cmp.leadership.lease_store import LeaseStore
 from junhong_cmp.leadership.term import Term, TermEnd
+from junhong_cmp.leadership.times import LeaseTimes
 
 HOUR = timedelta(hours=1)
 TAKE_OVER_S = QUICK.ttl.total_seconds() + QUICK.retry.total_seconds() * 1.2
@@ -40,11 +41,11 @@ class Electors:
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
-    def start(self, name: str, url: str = "") -> LeaderElector:
+    def start(self, name: str, url: str = "", times: LeaseTimes = QUICK) -> LeaderElector:
         def connect() -> RedisClient:
-            return open_redis(url or self._url, pool_size=2, socket_timeout=QUICK.attempt)
+            return open_redis(url or self._url, pool_size=2, socket_timeout=times.attempt)
 
-        elector = LeaderElector(candidate(name), QUICK, connect)
+        elector = LeaderElector(candidate(name), times, connect)
         elector.start()
         self._stack.push_async_callback(elector.stop)
         return elector
@@ -73,7 +74,7 @@ def said(logs: list[EventDict], sentence: str) -> list[EventDict]:
 
 async def test_of_three_started_together_one_leads(electors: Electors, redis: Redis) -> None:
     with capture_logs() as logs:
-        three = [electors.start(name) for name in "甲乙丙"]
+        three = [electors.start(name, times=STEADY) for name in "甲乙丙"]
         states = [await elector.first_answer() for elector in three]
         assert sorted(states) == sorted([LeaderState.LEADING, LeaderState.STANDBY, LeaderState.STANDBY])
         leader = three[states.index(LeaderState.LEADING)]
@@ -84,7 +85,7 @@ async def test_of_three_started_together_one_leads(electors: Electors, redis: Re
             return len((await LeaseStore(redis).read()).standbys) == 2
 
         await wait_until(both_stand_by, description="two standbys")
-        await wait_until(lambda: _renewed(redis, 3), description="the lease is renewed")
+        await wait_until(lambda: _renewed(redis, 2), description="the lease is renewed")
     elected = said(logs, "当选主节点")
     assert [(entry["term"], entry["holder"]) for entry in elected] == [
         (term.epoch, await field(redis, "holder"))
@@ -149,13 +150,13 @@ async def test_a_flushed_redis_elects_anew_in_a_higher_term(electors: Electors, 
 @pytest.mark.parametrize("hours", [1, -1])
 async def test_a_clock_that_steps_under_a_living_leader(electors: Electors, redis: Redis, hours: int) -> None:
     """Alone, a leader keeps its lease over a step of the server's clock either way."""
-    elector = electors.start("甲")
+    elector = electors.start("甲", times=STEADY)
     term = await won_by(elector)
     seq = int(await field(redis, "seq"))
     await shift_expiry(redis, HOUR * hours)
     await wait_until(lambda: _renewed(redis, seq + 1), description="two renewals")
     assert term.trusted
-    assert abs((await LeaseStore(redis).read()).lease.expires_in) <= QUICK.ttl.total_seconds()
+    assert abs((await LeaseStore(redis).read()).lease.expires_in) <= STEADY.ttl.total_seconds()
 
 
 async def test_a_clock_that_steps_ahead_moves_the_lease_safely(electors: Electors, redis: Redis) -> None:
@@ -218,16 +219,16 @@ async def test_a_disputed_term_is_followed_by_one_above_the_fence(electors: Elec
 
 
 async def test_a_blocked_event_loop_keeps_the_lease(electors: Electors, redis: Redis) -> None:
-    term = await won_by(electors.start("甲"))
-    other = electors.start("乙")
+    term = await won_by(electors.start("甲", times=STEADY))
+    other = electors.start("乙", times=STEADY)
     await other.first_answer()
-    time.sleep(QUICK.ttl.total_seconds() * 2)  # noqa: ASYNC251 - the blocked loop is what is being tried
+    time.sleep(STEADY.ttl.total_seconds() * 1.5)  # noqa: ASYNC251 - the blocked loop is what is being tried
     assert term.trusted
     assert await field(redis, "epoch") == str(term.epoch)
 
 
 async def test_out_of_memory_the_lease_is_kept(electors: Electors, redis: Redis) -> None:
-    elector = electors.start("甲")
+    elector = electors.start("甲", times=STEADY)
     term = await won_by(elector)
     await redis.config_set("maxmemory", "1")
     try:

@@ -21,6 +21,7 @@ from junhong_cmp.leadership.times import LeaseTimes
 from junhong_cmp.polling.tasks import CRON_QUEUE, TaskType
 
 QUICK = {"JUNHONG_LEASE_TTL": "2s", "JUNHONG_LEASE_RENEW": "600ms", "JUNHONG_LEASE_RETRY": "200ms"}
+STEADY = {"JUNHONG_LEASE_TTL": "4s", "JUNHONG_LEASE_RENEW": "1s", "JUNHONG_LEASE_RETRY": "300ms"}
 TTL_S = 2.0
 SLACK_S = 2.0
 ELECTED = "当选主节点"
@@ -200,6 +201,7 @@ async def process_task(self, task):
     time.sleep(10)
 ImportRedriveHandler.process_task = process_task
 """
+    env |= STEADY
     async with WorkerProcess({**env, "JUNHONG_WORKER_ROLE": "leader"}, prelude=prelude) as leader:
         await leader.wait_started()
         async with named(env, "乙") as standby:
