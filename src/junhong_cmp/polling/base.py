@@ -65,7 +65,7 @@ class PollingBase:
         """Set the batches up; nothing is sent before the first turn."""
         self._pauses = AccountPauses(
             self.pool,
-            reread=self.config_manager.refresh,
+            reread=self.config_manager.try_refresh,
             max_pause=self.settings.max_pause,
             clock=self.clock,
         )

@@ -37,6 +37,7 @@ class PollingConfigManager:
         self._listener = Listener(dsn, (CHANNEL,), self._hear)
         self._changed = asyncio.Event()
         self._reading = asyncio.Lock()
+        self._reachable = True
         self._snapshot = PollingConfigSnapshot(0, (), {})
         self._refused_version: int | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -84,6 +85,21 @@ class PollingConfigManager:
         async with self._reading:  # one at a time: an older read must not arrive after a newer one
             return await self._read()
 
+    async def try_refresh(self) -> bool:
+        """Do as :meth:`refresh` does; what goes wrong is logged and leaves the snapshot as it is."""
+        try:
+            valid = await self.refresh()
+        except DATABASE_FAULTS as error:
+            if self._reachable:
+                log.warning("轮询配置读取失败，继续使用当前版本", error=type(error).__name__)
+            self._reachable = False
+            return False
+        except Exception:  # told in full; a row nobody thought of must not end every worker of the fleet
+            log.exception("轮询配置无法使用，继续使用当前版本", version=self._snapshot.version)
+            return False
+        self._reachable = True
+        return valid
+
     async def _read(self) -> bool:
         async with self._pool.acquire() as conn:
             stored = await load_config(conn)
@@ -127,19 +143,9 @@ class PollingConfigManager:
         self._changed.set()
 
     async def _watch(self) -> None:
-        reachable = True
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._reread_s):
                     await self._changed.wait()
             self._changed.clear()
-            try:
-                await self.refresh()
-            except DATABASE_FAULTS as error:
-                if reachable:
-                    log.warning("轮询配置读取失败，继续使用当前版本", error=type(error).__name__)
-                reachable = False
-            except Exception:  # told in full; a row nobody thought of must not end every worker of the fleet
-                log.exception("轮询配置无法使用，继续使用当前版本", version=self._snapshot.version)
-            else:
-                reachable = True
+            await self.try_refresh()

@@ -49,7 +49,7 @@ class OperationFollowupHandler(PeriodicHandler):
 
     def __post_init__(self) -> None:
         """Share the pauses of everybody."""
-        self._pauses = AccountPauses(self.pool, reread=self.config_manager.refresh, clock=self.clock)
+        self._pauses = AccountPauses(self.pool, reread=self.config_manager.try_refresh, clock=self.clock)
 
     async def run(self, draining: asyncio.Event) -> None:
         """Ask about every operation that should have come to an end."""
