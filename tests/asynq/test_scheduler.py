@@ -110,6 +110,15 @@ async def test_real_time_fires_each_second_once(redis: Redis) -> None:
         await wait_until(lambda: redis.llen(PENDING), timeout=5, description="a run")
 
 
+async def test_who_may_not_fire_does_not_and_settles_nothing(redis: Redis) -> None:
+    await run_once(redis, TOP - 10, hourly())
+    refused = Scheduler(redis, [hourly()], clock=Clock(TOP), may_fire=lambda: False)
+    assert await refused._turn() > 0, "and it does not ask in haste"
+    assert await fired(redis) == []
+    await run_once(redis, TOP, hourly())
+    assert await fired(redis) == [f"cron:hourly:{TOP}"]
+
+
 async def test_a_new_entry_has_missed_nothing(redis: Redis) -> None:
     with capture_logs() as logs:
         await run_once(redis, TOP + 1800, hourly())

@@ -47,8 +47,9 @@ class EntryChanges(NamedTuple):
 class Scheduler:
     """A scheduler enqueues the task ``cron:<entry>:<scheduled unix seconds>`` at each instant of an entry.
 
-    ``clock`` gives unix seconds. Redis may be away at start and at any later time: nothing is lost, what was
-    due meanwhile is then treated as late.
+    ``clock`` gives unix seconds. ``may_fire`` is asked before each entry, e.g. whether this process still
+    leads. Redis may be away at start and at any later time: nothing is lost, what was due meanwhile is then
+    treated as late.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Scheduler:
         *,
         tz: tzinfo = UTC,
         clock: Callable[[], float] = time.time,
+        may_fire: Callable[[], bool] = lambda: True,
     ) -> None:
         """Check all entries.
 
@@ -70,6 +72,7 @@ class Scheduler:
         self._redis = redis
         self._tz = tz
         self._clock = clock
+        self._may_fire = may_fire
         self._view = SchedulerView(redis)
         self._entries = [self._make(entry) for entry in entries]
         self._retired: list[ScheduledEntry] = []
@@ -148,6 +151,8 @@ class Scheduler:
         for entry in self._entries:
             if self._stopping.is_set():
                 break
+            if not self._may_fire():
+                return _LONGEST_SLEEP_S
             await entry.fire_due(now)
         if time.monotonic() >= self._next_beat:
             await self._view.show([entry.describe(now) for entry in self._entries], now)

@@ -187,7 +187,9 @@ class WorkerModules:
         loops: dict[ModuleName, Loop] = {
             ModuleName.POLLING_INITIALIZER: self._initializer,
             ModuleName.POLLING_SCHEDULER: polling_scheduler,
-            ModuleName.ASYNQ_SCHEDULER: Scheduler(services.redis, entries),
+            ModuleName.ASYNQ_SCHEDULER: Scheduler(
+                services.redis, entries, may_fire=lambda: term is None or term.trusted
+            ),
         }
         return [
             SingletonModule(name, loop, LoopWatch(LOOP_TASKS[name], self._on_failure))
