@@ -194,12 +194,13 @@ def _check_terms(verdict: Verdict, history: History) -> None:
 def _check_acks(verdict: Verdict, history: History) -> None:
     """Invariant 4: no ack before commit and write-back.
 
-    A superseded poll owes nothing. One whose script call failed owes an attempt: its claim runs out.
+    A superseded poll owes nothing. One that Redis failed owes an attempt: it claims nothing, and its claim
+    runs out.
     """
     starts: dict[tuple[int, tuple[str, int, int]], list[Event]] = defaultdict(list)
     for event in history["start"]:
         starts[event["pid"], _claim(event)].append(event)
-    ends = _by_claim(history["write_back"])
+    ends = _by_claim([*history["write_back"], *history["admission"]])
     commits = _by_claim(history["commit"])
     answers = _by_claim(history["gw_call"])
     for ack in history["done"]:

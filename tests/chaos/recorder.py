@@ -25,8 +25,10 @@ from junhong_cmp.asynq.broker_types import AckKind
 from junhong_cmp.asynq.client import Client
 from junhong_cmp.asynq.scheduler_view import SchedulerView
 from junhong_cmp.clock import SystemClock
+from junhong_cmp.gateway import http
 from junhong_cmp.leadership.elector import LeaderElector
 from junhong_cmp.leadership.term import Term
+from junhong_cmp.polling.concurrency import AccountConcurrency
 from junhong_cmp.polling.errors import FencedError
 from junhong_cmp.polling.handlers.carddata import CarddataHandler
 from junhong_cmp.polling.handlers.cardstatus import CardstatusHandler
@@ -129,7 +131,9 @@ def plant(
     recorder = Recorder(Path(folder), role, Failpoint.parse(failpoint))
     _record_claims(recorder)
     _record_enqueues(recorder)
-    _record_turns(recorder)
+    _record_starts(recorder)
+    _record_admissions(recorder)
+    _record_endings(recorder)
     _record_handlers(recorder)
     _record_acks(recorder)
     _record_terms(recorder)
@@ -203,11 +207,15 @@ def _record_enqueues(recorder: Recorder) -> None:
     _wrap(Client, "enqueue_many", wrap)
 
 
-def _record_turns(recorder: Recorder) -> None:
-    def wrap_start(start: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+def _about_turn() -> dict[str, Any]:
+    """Return what the poll of this task is about, by its own claim."""
+    return dict(zip(("type", "card", "claim"), _turn.get() or ("", 0, 0), strict=True))
+
+
+def _record_starts(recorder: Recorder) -> None:
+    def wrap(start: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         async def recorded(self: Any, task_type: Any, account_id: int, card_id: int, claim: int) -> Any:
             about = {"type": str(task_type), "card": card_id, "claim": claim}
-            recorder.note("starting", **about)
             try:
                 started = await start(self, task_type, account_id, card_id, claim)
             except BaseException:
@@ -223,31 +231,46 @@ def _record_turns(recorder: Recorder) -> None:
 
         return recorded
 
-    def wrap_end(end: Callable[..., Awaitable[bool]]) -> Callable[..., Awaitable[bool]]:
+    _wrap(PollingQueueManager, "start", wrap)
+
+
+def _record_admissions(recorder: Recorder) -> None:
+    def wrap(acquire: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def recorded(self: Any, *args: Any) -> Any:
+            try:
+                return await acquire(self, *args)
+            except BaseException:
+                recorder.note("admission", outcome="unknown", **_about_turn())
+                raise
+
+        return recorded
+
+    _wrap(AccountConcurrency, "acquire", wrap)
+
+
+def _record_endings(recorder: Recorder) -> None:
+    def wrap(end: Callable[..., Awaitable[bool]]) -> Callable[..., Awaitable[bool]]:
         async def recorded(self: Any, *args: Any) -> bool:
-            turn = _turn.get()
-            about = dict(zip(("type", "card", "claim"), turn or ("", 0, 0), strict=True))
             try:
                 kept = await end(self, *args)
             except BaseException:
-                recorder.note("write_back", outcome="unknown", **about)
+                recorder.note("write_back", outcome="unknown", **_about_turn())
                 raise
-            recorder.note("write_back", outcome="ok" if kept else "superseded", **about)
+            recorder.note("write_back", outcome="ok" if kept else "superseded", **_about_turn())
             recorder.reach("after_write_back")
             return kept
 
         return recorded
 
-    _wrap(PollingQueueManager, "start", wrap_start)
-    _wrap(PollingQueueManager, "write_back", wrap_end)
-    _wrap(PollingQueueManager, "remove_claimed", wrap_end)
+    _wrap(PollingQueueManager, "write_back", wrap)
+    _wrap(PollingQueueManager, "remove_claimed", wrap)
 
 
 def _record_handlers(recorder: Recorder) -> None:
     def around(op: str, place: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         def wrap(call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
             async def recorded(self: Any, *args: Any) -> Any:
-                about = dict(zip(("type", "card", "claim"), _turn.get() or ("", 0, 0), strict=True))
+                about = _about_turn()
                 if op == "gw_call":
                     recorder.reach("before_gw")
                     recorder.note("gw_begin", **about)
@@ -277,7 +300,8 @@ def _record_acks(recorder: Recorder) -> None:
                 if queue == POLLING_QUEUE and item.kind is AckKind.DONE:
                     task_type, card, claim = item.task.message.id.rsplit(":", 2)
                     rows.append({"type": task_type, "card": int(card), "claim": int(claim)})
-            recorder.notes("done", rows) if rows else None
+            if rows:
+                recorder.notes("done", rows)
             return await ack(self, queue, acks)
 
         return recorded
@@ -345,7 +369,16 @@ def _tune(tuning: dict[str, float]) -> None:
 
 
 def _shift_wall_clock(seconds: float) -> None:
-    """Let this process believe in another time; its monotonic clock and the servers' stay as they are."""
+    """Let this process believe in another time; its monotonic clock and the servers' stay as they are.
+
+    What talks to the carrier keeps the true time: a carrier rightly refuses signatures that are an hour off,
+    and we readings of the future.
+    """
+
+    class TrueClock(SystemClock):
+        now = SystemClock.now
+
+    setattr(http, "SystemClock", TrueClock)  # noqa: B010 - for this process only
     real, real_ns = time.time, time.time_ns
 
     def now(_: SystemClock) -> datetime:

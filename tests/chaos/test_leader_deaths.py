@@ -223,7 +223,6 @@ async def test_p15_a_killed_leader_leaves_no_process(fleet: Fleet, cards: list[C
 
 
 async def test_k1_wall_clocks_an_hour_off(fleet: Fleet, cards: list[Card]) -> None:
-    fleet.trust_any_clock()
     await fleet.enlist("leader", wall_shift_s=3600)
     await fleet.enlist("consumer", wall_shift_s=-3600)
     await fleet.enlist("consumer")
