@@ -23,13 +23,28 @@ Place = tuple[str, int]
 """A task type and a card."""
 
 
-def read_histories(folder: Path) -> list[Event]:
-    """Return the events of all processes in order of time; a line cut by a kill is left out."""
-    events: list[Event] = []
-    for path in sorted(folder.glob("history-*.jsonl")):
-        with path.open("rb") as lines:
-            events += [orjson.loads(line) for line in lines if line.endswith(b"\n")]
-    return sorted(events, key=lambda event: (event["mono"], event["pid"], event["seq"]))
+class Histories:
+    """Histories are read while they grow: each line once, however often somebody asks."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._offsets: dict[Path, int] = {}
+        self._events: list[Event] = []
+
+    def read(self) -> list[Event]:
+        """Return the events of all processes in order of time; a line cut by a kill is left out."""
+        grown = False
+        for path in self._folder.glob("history-*.jsonl"):
+            with path.open("rb") as file:
+                file.seek(self._offsets.get(path, 0))
+                whole, _, _ = file.read().rpartition(b"\n")
+            if whole:
+                self._offsets[path] = self._offsets.get(path, 0) + len(whole) + 1
+                self._events += map(orjson.loads, whole.split(b"\n"))
+                grown = True
+        if grown:
+            self._events.sort(key=lambda event: (event["mono"], event["pid"], event["seq"]))
+        return self._events
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
-from tests.chaos.checker import Event, Place, Remains, Verdict, check, read_histories
+from tests.chaos.checker import Event, Histories, Place, Remains, Verdict, check
 from tests.scenarios.platform import Platform
 from tests.waiting import wait_until
 from tests.worker_process import ROOT, WorkerProcess
@@ -67,6 +67,9 @@ class Fleet(Platform):
     figures: dict[str, float] = field(default_factory=dict)
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
 
+    def __post_init__(self) -> None:
+        self._histories = Histories(self.folder)
+
     async def enlist(
         self,
         role: str = "consumer",
@@ -112,7 +115,7 @@ class Fleet(Platform):
         """Return what was recorded so far."""
         return [
             event
-            for event in read_histories(self.folder)
+            for event in self._histories.read()
             if (not op or event["op"] == op)
             and all(event.get(name) == value for name, value in fields.items())
         ]

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 import pytest
-from tests.chaos.checker import HEADINGS, Event, Remains, check, read_histories
+from tests.chaos.checker import HEADINGS, Event, Histories, Remains, check
 
 from junhong_cmp.gateway.simulator_log import CallRecord
 
@@ -194,4 +194,8 @@ def test_a_superseded_poll_owes_nothing(story: Story) -> None:
 def test_a_line_cut_by_a_kill_is_left_out(tmp_path: Path) -> None:
     whole = {"mono": 1.0, "pid": 1, "seq": 0, "op": "began"}
     (tmp_path / "history-1.jsonl").write_bytes(orjson.dumps(whole) + b'\n{"mono": 2.0, "pi')
-    assert read_histories(tmp_path) == [whole]
+    histories = Histories(tmp_path)
+    assert histories.read() == [whole]
+    with (tmp_path / "history-1.jsonl").open("ab") as file:
+        file.write(b'd": 1, "seq": 1, "op": "claim"}\n')
+    assert [event["op"] for event in histories.read()] == ["began", "claim"]

@@ -204,8 +204,8 @@ async def test_r10_replies_lost_after_the_deed(fleet: Fleet, cards: list[Card], 
         pattern = (
             b"polling:carddata" if script == "enqueue" else LuaScript.load(POLLING, script).sha1.encode()
         )
-        proxy.cut_after(pattern, times=6)
-        await wait_until(lambda: proxy.cuts >= 6, timeout=30, description="replies were lost")
+        proxy.cut_after(pattern, times=3)
+        await wait_until(lambda: proxy.cuts >= 3, timeout=40, description="replies were lost")
         await fleet.judge(cards)
 
 
