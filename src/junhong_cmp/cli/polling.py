@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
+from junhong_cmp.cards.account_cards import stream_account_cards
 from junhong_cmp.cards.iccid import IccidError, normalise
-from junhong_cmp.cards.store import find_by_iccids, stream_enabled_cards
+from junhong_cmp.cards.store import find_by_iccids
 from junhong_cmp.cli import polling_rules
 from junhong_cmp.cli.inspection import print_json
 from junhong_cmp.cli.options import AsJson, ConfigFile, PostgresDsn, RedisUrl
@@ -127,8 +128,8 @@ def poll_now(
         if chosen is None:
             await _hasten_cards(pool, now, iccids or [])
         else:
-            async for cards in stream_enabled_cards(pool):
-                await now.hasten([card for card in cards if card.account_id == chosen.id])
+            async for cards in stream_account_cards(pool, chosen.id):
+                await now.hasten(cards)
         return now.report
 
     report = PollingAccess(config_file, postgres_dsn, redis_url).run_with_queue("无法立即轮询", work)

@@ -8,7 +8,22 @@ import typer
 from junhong_cmp.cli.inspection import REFUSED, print_json
 from junhong_cmp.cli.options import AsJson, ConfigFile, PostgresDsn
 from junhong_cmp.cli.polling_access import PollingAccess, account_named
-from junhong_cmp.cli.rule_options import Conditions, Intervals
+from junhong_cmp.cli.rule_options import (
+    AnyOf,
+    CarddataEvery,
+    CardstatusEvery,
+    Conditions,
+    Enabled,
+    Intervals,
+    Jitter,
+    NewName,
+    OfAccount,
+    OfCategory,
+    OfRealName,
+    OfStatus,
+    Priority,
+    RealnameEvery,
+)
 from junhong_cmp.cli.usage import ChineseCommand, ChineseGroup
 from junhong_cmp.db.pool import Conn
 from junhong_cmp.polling.config import build_snapshot
@@ -90,36 +105,18 @@ def check_rules(
 def change_rule(
     rule: RuleName,
     *,
-    priority: Annotated[
-        int | None, typer.Option("--priority", "-p", metavar="数", help="优先级，小者先；新规则默认 100")
-    ] = None,
-    name: Annotated[str | None, typer.Option("--name", metavar="名称", help="改名")] = None,
-    account: Annotated[str | None, typer.Option("--account", metavar="账号", help="只对该账号")] = None,
-    category: Annotated[str | None, typer.Option("--category", metavar="分类", help="只对该分类")] = None,
-    status: Annotated[str | None, typer.Option("--status", metavar="状态", help="只对该卡状态")] = None,
-    real_name: Annotated[
-        str | None, typer.Option("--real-name", metavar="状态", help="只对该实名状态")
-    ] = None,
-    any_of: Annotated[
-        list[str] | None,
-        typer.Option("--any", metavar="条件", help="去掉一个条件：account、category、status、real-name"),
-    ] = None,
-    carddata: Annotated[
-        str | None,
-        typer.Option("--carddata", metavar="间隔", help="流量的间隔，如 4h；off 不轮询，none 留给其他规则"),
-    ] = None,
-    cardstatus: Annotated[
-        str | None, typer.Option("--cardstatus", metavar="间隔", help="卡状态的间隔，写法相同")
-    ] = None,
-    realname: Annotated[
-        str | None, typer.Option("--realname", metavar="间隔", help="实名状态的间隔，写法相同")
-    ] = None,
-    jitter: Annotated[
-        float | None, typer.Option("--jitter", metavar="比例", help="本次给出的各间隔的抖动，0 到 0.45")
-    ] = None,
-    enabled: Annotated[
-        bool | None, typer.Option("--enable/--disable", help="启用或停用规则", show_default=False)
-    ] = None,
+    priority: Priority = None,
+    name: NewName = None,
+    account: OfAccount = None,
+    category: OfCategory = None,
+    status: OfStatus = None,
+    real_name: OfRealName = None,
+    any_of: AnyOf = None,
+    carddata: CarddataEvery = None,
+    cardstatus: CardstatusEvery = None,
+    realname: RealnameEvery = None,
+    jitter: Jitter = None,
+    enabled: Enabled = None,
     dry_run: DryRun = False,
     config_file: ConfigFile = None,
     postgres_dsn: PostgresDsn = None,

@@ -3,12 +3,41 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
 from junhong_cmp.config.values import parse_duration
 from junhong_cmp.polling.tasks import TaskType
+
+Priority = Annotated[
+    int | None, typer.Option("--priority", "-p", metavar="数", help="优先级，小者先；新规则默认 100")
+]
+NewName = Annotated[str | None, typer.Option("--name", metavar="名称", help="改名")]
+OfAccount = Annotated[str | None, typer.Option("--account", metavar="账号", help="只对该账号")]
+OfCategory = Annotated[str | None, typer.Option("--category", metavar="分类", help="只对该分类")]
+OfStatus = Annotated[str | None, typer.Option("--status", metavar="状态", help="只对该卡状态")]
+OfRealName = Annotated[str | None, typer.Option("--real-name", metavar="状态", help="只对该实名状态")]
+AnyOf = Annotated[
+    list[str] | None,
+    typer.Option("--any", metavar="条件", help="去掉一个条件：account、category、status、real-name"),
+]
+CarddataEvery = Annotated[
+    str | None,
+    typer.Option("--carddata", metavar="间隔", help="流量的间隔，如 4h；off 不轮询，none 留给其他规则"),
+]
+CardstatusEvery = Annotated[
+    str | None, typer.Option("--cardstatus", metavar="间隔", help="卡状态的间隔，写法相同")
+]
+RealnameEvery = Annotated[
+    str | None, typer.Option("--realname", metavar="间隔", help="实名状态的间隔，写法相同")
+]
+Jitter = Annotated[
+    float | None, typer.Option("--jitter", metavar="比例", help="本次给出的各间隔的抖动，0 到 0.45")
+]
+Enabled = Annotated[
+    bool | None, typer.Option("--enable/--disable", help="启用或停用规则", show_default=False)
+]
 
 _COLUMNS: Final = {
     "account": "account_id",
