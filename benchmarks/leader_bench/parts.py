@@ -127,7 +127,7 @@ async def idle(leader: Leader, seconds: int) -> dict[str, float]:
 
 
 async def claim(leader: Leader, cards: int) -> dict[str, float]:
-    """Measure how fast cards that are all overdue become tasks."""
+    """Measure how fast overdue cards become tasks: on one core that Redis shares, and by the clock."""
     await leader.add(cards, await leader.queue.now_ms() - 60_000, 50_000)
     scheduler = leader.scheduler()
     await leader.watch.start()
@@ -136,9 +136,9 @@ async def claim(leader: Leader, cards: int) -> dict[str, float]:
     used = await leader.watch.stop()
     await scheduler.stop()
     return {
-        "claim_per_s": round(cards / used["wall_s"]),
-        "claim_per_cpu_s": round(cards / used["cpu_s"]),
-        "claim_per_cpu_s_with_redis": round(cards / (used["cpu_s"] + used["redis_cpu_s"])),
+        "claim_per_s": round(cards / (used["cpu_s"] + used["redis_cpu_s"])),
+        "claim_per_s_leader_alone": round(cards / used["cpu_s"]),
+        "claim_per_s_by_the_clock": round(cards / used["wall_s"]),
     }
 
 

@@ -7,7 +7,7 @@ from junhong_cmp.polling.fair_shares import fair_shares
 from junhong_cmp.polling.shards import ShardId
 from junhong_cmp.polling.tasks import TaskType
 
-MOST_A_SHARD: Final = 500
+MOST_A_SHARD: Final = 250
 """Cards claimed by one script: it must not hold Redis for more than a few milliseconds."""
 
 

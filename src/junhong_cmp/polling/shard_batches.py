@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from junhong_cmp.asynq.outages import FAULTS
 from junhong_cmp.db.batching import MicroBatcher
@@ -13,6 +13,9 @@ from junhong_cmp.polling.shard_scripts import ShardScripts, Started
 from junhong_cmp.polling.shards import ShardId
 
 R = TypeVar("R")
+
+_MOST: Final = 250
+"""Cards of a batch; if all wait in one shard, one script must not hold Redis for long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +41,13 @@ class ShardBatches:
         self._clock = clock
         self._timeout_ms = timeout_ms
         self._starts: MicroBatcher[_Request, Started | None] = MicroBatcher(
-            self._flush_starts, name="polling_start"
+            self._flush_starts, max_size=_MOST, name="polling_start"
         )
         self._write_backs: MicroBatcher[_Request, bool] = MicroBatcher(
-            self._flush_write_backs, name="polling_write_back"
+            self._flush_write_backs, max_size=_MOST, name="polling_write_back"
         )
         self._removals: MicroBatcher[_Request, bool] = MicroBatcher(
-            self._flush_removals, name="polling_remove"
+            self._flush_removals, max_size=_MOST, name="polling_remove"
         )
 
     async def close(self) -> None:
