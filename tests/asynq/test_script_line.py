@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any, cast
 
 import pytest
+import uvloop
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ReadOnlyError, ResponseError
@@ -145,3 +146,33 @@ async def test_what_is_no_redis_ends_the_line() -> None:
         await gone.wait()
         server.close()
         await server.wait_closed()
+
+
+def test_a_reset_nobody_was_told_of_yet_is_a_lost_connection(redis_url: str) -> None:
+    """uvloop raises RuntimeError for writing there, which no caller takes for a fault of Redis."""
+
+    async def write_after_reset() -> None:
+        client = open_client(redis_url)
+        await ECHO.run(client, [], ["first"])
+        line = client._line
+        assert line is not None
+        line._transport.abort()
+        with pytest.raises(RedisConnectionError):
+            await line.send(("PING",))
+        assert await ECHO.run(client, [], ["second"]) == b"second"
+        await client.aclose()
+
+    uvloop.run(write_after_reset())
+
+
+def test_an_ordinary_connection_reset_a_moment_ago_is_a_lost_connection(redis_url: str) -> None:
+    async def write_after_reset() -> None:
+        client: Any = open_client(redis_url)
+        connection = await client.connection_pool.get_connection()
+        connection._writer.transport.abort()
+        with pytest.raises(RedisConnectionError):
+            await connection.send_command("PING")
+        await client.connection_pool.release(connection)
+        await client.aclose()
+
+    uvloop.run(write_after_reset())

@@ -148,7 +148,8 @@ class Fleet(Platform):
         if stopped:
             for worker in self.workers:
                 if worker.returncode is None:
-                    assert await worker.stop() == 0, worker.log_text
+                    code = await worker.stop()
+                    assert code == 0, f"exit code {code}; the end of its log:\n" + "\n".join(worker.raw[-20:])
         verdict = check(self.events(), self._calls(), await self._remains(cards))
         self.figures.update(verdict.figures)
         assert not verdict.faults, str(verdict)

@@ -31,6 +31,8 @@ class CancellableWrites(AbstractConnection):
                 await super().send_packed_command(command, check_health)
         except TimeoutError:
             raise RedisTimeoutError("Timeout writing to socket") from None
+        except RuntimeError as error:  # uvloop's word for a connection that was reset a moment ago
+            raise RedisConnectionError("Connection lost") from error
         finally:
             self.socket_timeout = limit
 

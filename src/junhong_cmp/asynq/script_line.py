@@ -40,6 +40,8 @@ class ScriptLine(asyncio.Protocol):
     def send(self, args: Sequence[Any]) -> asyncio.Future[Any]:
         """Send a command and return its reply to come."""
         future = self._loop.create_future()
+        if self._transport.is_closing():  # reset, and nobody told us yet: uvloop refuses to write there
+            self.close(RedisConnectionError("Connection lost"))
         if self.closed:
             future.set_exception(RedisConnectionError("Connection lost"))
             return future
