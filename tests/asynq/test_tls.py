@@ -47,18 +47,22 @@ async def gate(redis_url: str) -> AsyncIterator[int]:
     context.load_cert_chain(CERTIFICATES / "server.pem", CERTIFICATES / "server.key")
     context.verify_mode = ssl.CERT_REQUIRED
     links: set[asyncio.Task[None]] = set()
+    writers: list[asyncio.StreamWriter] = []
 
     async def link(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        inner_reader, inner_writer = await asyncio.open_unix_connection(urlsplit(redis_url).path)
         task = asyncio.current_task()
         assert task is not None
         links.add(task)
+        inner_reader, inner_writer = await asyncio.open_unix_connection(urlsplit(redis_url).path)
+        writers.extend((writer, inner_writer))
         await asyncio.gather(pipe(reader, inner_writer), pipe(inner_reader, writer))
 
     server = await asyncio.start_server(link, ADDRESSES, free_ports(1)[0], ssl=context)
     yield int(server.sockets[0].getsockname()[1])
     server.close()
-    await asyncio.gather(*links, return_exceptions=True)
+    for writer in writers:
+        writer.transport.abort()
+    await asyncio.gather(*links, *(writer.wait_closed() for writer in writers), return_exceptions=True)
 
 
 @pytest.fixture
