@@ -10,7 +10,7 @@ from tests.worker_process import ROOT, environment
 
 from junhong_cmp.asynq.scripting import LuaScript
 
-TESTS = ("tests/polling/test_scripts.py", "tests/polling/test_claims_model.py")
+TESTS = ("tests/polling/test_scripts.py", "tests/polling/test_claims_model.py", "tests/chaos/test_guards.py")
 
 
 async def run_tests(mutant: str, cache: Path) -> tuple[int, str]:

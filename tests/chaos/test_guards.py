@@ -1,0 +1,32 @@
+"""Claims grow beyond whatever the shard gave before, be the clock where it may."""
+
+from typing import Any
+
+from redis.asyncio import Redis
+
+from junhong_cmp.asynq.scripting import LuaScript
+
+DUE, FENCE, CLAIM = ("polling:{carddata:1:0}:" + part for part in ("due", "fence", "claim"))
+AHEAD = 4_000_000_000_000
+"""A claim given while the server's clock was far ahead, unix milliseconds."""
+
+
+async def run(redis: Redis, name: str, keys: list[str], *args: int) -> Any:
+    return await LuaScript.load("junhong_cmp.polling", name).run(redis, keys, args)
+
+
+async def test_a_claim_exceeds_every_claim_given_before(redis: Redis) -> None:
+    await redis.set(FENCE, 1)
+    await redis.set(CLAIM, AHEAD)
+    await redis.zadd(DUE, {"7": 1})
+    reply = await run(redis, "claim", [DUE, FENCE, CLAIM], 1, 10, 60_000)
+    assert int(reply[3]) == AHEAD + 1
+    assert await redis.get(CLAIM) == str(AHEAD + 1).encode()
+
+
+async def test_a_start_exceeds_every_claim_given_before(redis: Redis) -> None:
+    await redis.set(CLAIM, AHEAD)
+    await redis.zadd(DUE, {"7": 1_000})
+    _, claim, started = await run(redis, "start", [DUE, CLAIM], 30_000, 7, 1_000)
+    assert (int(claim), started) == (AHEAD + 1, 1)
+    assert await redis.get(CLAIM) == str(AHEAD + 1).encode()
