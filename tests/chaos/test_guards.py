@@ -1,4 +1,4 @@
-"""Claims grow beyond whatever the shard gave before, be the clock where it may."""
+"""Claims grow whatever the clock says, and a past leader takes nothing from the notice board."""
 
 from typing import Any
 
@@ -30,3 +30,11 @@ async def test_a_start_exceeds_every_claim_given_before(redis: Redis) -> None:
     _, claim, started = await run(redis, "start", [DUE, CLAIM], 30_000, 7, 1_000)
     assert (int(claim), started) == (AHEAD + 1, 1)
     assert await redis.get(CLAIM) == str(AHEAD + 1).encode()
+
+
+async def test_a_past_leader_takes_no_notices(redis: Redis) -> None:
+    board, fence = "polling:{notices}:due", "polling:{notices}:fence"
+    await redis.set(fence, 2)
+    await redis.zadd(board, {"carddata:1:0": 1})
+    assert await run(redis, "take_notices", [board, fence], 1, 10) == [b"FENCED", b"2"]
+    assert await redis.zcard(board) == 1

@@ -75,8 +75,9 @@ async def test_p3_three_leaders_one_killed_ten_times_in_a_row(fleet: Fleet, card
         _, election = await leads(fleet, since=since)
         keep(fleet, "failover_tuned_s_max", election["mono"] - since)
         await fleet.enlist("leader", started=False)
-    await fleet.judge(cards)
+    await fleet.settle(cards)
     assert len({event["epoch"] for event in fleet.events("elected")}) == KILLS + 1
+    await fleet.judge(cards)
 
 
 @pytest.mark.parametrize("lease", [DEFAULT, TUNED], ids=["default", "tuned"])
