@@ -13,14 +13,17 @@ are left out on a cluster.
 
 import asyncio
 import itertools
+import logging
 import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
+import structlog
 from redis.asyncio import Redis
 from tests.redis_servers import RedisFixture, clustered, open_test_redis
 from tests.waiting import FakeClock
@@ -176,6 +179,27 @@ def data_folder() -> Iterator[Path]:
 @pytest.fixture
 def clock() -> FakeClock:
     return FakeClock()
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_they_were(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Undo what a test, or a command it ran in this process, did to the log.
+
+    A logger that is first used under a caching configuration keeps it for ever, and no later test could
+    capture what it says: nothing is cached here.
+    """
+    root, configure = logging.getLogger(), structlog.configure
+    handlers, level = root.handlers[:], root.level
+
+    def configure_without_cache(**settings: Any) -> None:
+        configure(**{**settings, "cache_logger_on_first_use": False})
+
+    monkeypatch.setattr(structlog, "configure", configure_without_cache)
+    yield
+    structlog.reset_defaults()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    logging.captureWarnings(capture=False)
 
 
 @pytest.fixture(autouse=True)

@@ -108,7 +108,16 @@ async def test_make_run_polls_until_ctrl_c_and_leaves_nothing_behind(data_folder
 
 
 def test_make_test_is_this_suite() -> None:
-    plan = subprocess.run(["make", "-n", "test"], cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S607 - as written
+    plan = subprocess.run(
+        ["make", "--no-print-directory", "-n", "test"],  # noqa: S607 - as written
+        cwd=ROOT,
+        env={
+            name: value for name, value in os.environ.items() if not name.startswith("MAKE")
+        },  # make runs us
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     command = plan.stdout.splitlines()[-1]
     assert re.fullmatch(r"\S+/python -m pytest -n \d --dist loadfile", command), "every test, none deselected"
 
