@@ -16,13 +16,10 @@ from junhong_cmp.cards.store import load_cards
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.db.retrying import in_transaction
 from junhong_cmp.imports.chunk import Chunk, Outcome, write_chunk
-from junhong_cmp.imports.encoding import FileInspector
-from junhong_cmp.imports.errors import FileRefusedError
 from junhong_cmp.imports.model import ImportTask
-from junhong_cmp.imports.reader import CardFileReader, SheetRow
 from junhong_cmp.imports.report import write_report
 from junhong_cmp.imports.row_store import list_latest_imported
-from junhong_cmp.imports.rows import check_row
+from junhong_cmp.imports.source import CardSource, Judged
 from junhong_cmp.imports.store import finish_import
 from junhong_cmp.storage.store import Storage
 
@@ -72,26 +69,16 @@ class Importer:
             PutBack: the process is draining; everything up to the last chunk is kept.
 
         """
-        encoding = await self._inspect(task, draining)
+        source = CardSource(self._storage, task)
+        await source.inspect(lambda: self._stop_if_draining(draining, task.next_line))
         if task.next_line > 0:
             await self._announce_latest(task)
-        async with aclosing(self._chunks(task, account, encoding)) as chunks:
+        async with aclosing(self._chunks(source, task, account)) as chunks:
             async for chunk in chunks:
                 self._stop_if_draining(draining, chunk.first_line)
                 await self._write(task, chunk)
         self._stop_if_draining(draining, None)
         await self._finish(task)
-
-    async def _inspect(self, task: ImportTask, draining: asyncio.Event) -> str:
-        inspector = FileInspector()
-        async with aclosing(self._storage.stream(task.file_key)) as pieces:
-            async for piece in pieces:
-                await asyncio.to_thread(inspector.feed, piece)
-                self._stop_if_draining(draining, task.next_line)
-        facts = inspector.finish()
-        if facts.sha256 != task.file_sha256:
-            raise FileRefusedError("文件已损坏：内容与提交时的 SHA-256 不符")
-        return facts.encoding
 
     async def _announce_latest(self, task: ImportTask) -> None:
         ids = await list_latest_imported(self._pool, task.id, self._chunk_rows)
@@ -101,30 +88,15 @@ class Importer:
             await self._announcer.cards_created(list(cards.values()))
 
     async def _chunks(
-        self, task: ImportTask, account: CarrierAccount, encoding: str
+        self, source: CardSource, task: ImportTask, account: CarrierAccount
     ) -> AsyncGenerator[Chunk, None]:
         cutter = _ChunkCutter(task.next_line, self._chunk_rows)
-        async with aclosing(self._judged_rows(task, account, encoding)) as judged:
-            async for rows, outcomes in judged:
-                for chunk in cutter.add(rows, outcomes):
+        async with aclosing(source.outcomes(account, task.next_line)) as batches:
+            async for judged in batches:
+                for chunk in cutter.add(judged):
                     yield chunk
         if (last := cutter.rest()) is not None:
             yield last
-
-    async def _judged_rows(
-        self, task: ImportTask, account: CarrierAccount, encoding: str
-    ) -> AsyncGenerator[tuple[list[SheetRow], list[Outcome]], None]:
-        reader = CardFileReader(encoding)
-
-        def judge(piece: bytes | None) -> tuple[list[SheetRow], list[Outcome]]:
-            rows = reader.finish() if piece is None else reader.feed(piece)
-            fresh = [row for row in rows if row.line >= task.next_line]
-            return fresh, [check_row(row, account) for row in fresh]
-
-        async with aclosing(self._storage.stream(task.file_key)) as pieces:
-            async for piece in pieces:
-                yield await asyncio.to_thread(judge, piece)
-        yield await asyncio.to_thread(judge, None)
 
     async def _write(self, task: ImportTask, chunk: Chunk) -> None:
         cards = await in_transaction(
@@ -158,11 +130,11 @@ class _ChunkCutter:
         self._size = size
         self._outcomes: list[Outcome] = []
 
-    def add(self, rows: Sequence[SheetRow], outcomes: Sequence[Outcome]) -> list[Chunk]:
+    def add(self, judged: Sequence[Judged]) -> list[Chunk]:
         chunks: list[Chunk] = []
-        for row, outcome in zip(rows, outcomes, strict=True):
+        for last_line, outcome in judged:
             self._outcomes.append(outcome)
-            self._next_line = row.last_line + 1
+            self._next_line = last_line + 1
             if len(self._outcomes) >= self._size and (chunk := self.rest()) is not None:
                 chunks.append(chunk)
         return chunks
