@@ -84,3 +84,13 @@ def test_ids_are_random_uuids_of_version_4() -> None:
         assert str(UUID(text)) == text
         assert UUID(text).version == 4
         assert UUID(text).variant == "specified in RFC 4122"
+
+
+def test_forms_of_ever_new_deadlines_do_not_pile_up() -> None:
+    forms = PlainForms(LIMIT)
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    found = {id(forms.find(Task("a"), EnqueueOptions(deadline=at + timedelta(minutes=n)))) for n in range(50)}
+    assert len(found) == 50
+    for minute in range(3000):
+        forms.find(Task("a"), EnqueueOptions(deadline=at + timedelta(minutes=minute)))
+    assert forms.size <= 1000

@@ -15,9 +15,10 @@ from junhong_cmp.asynq.errors import (
     TaskIdConflictError,
 )
 from junhong_cmp.asynq.keys import queue_keys
-from junhong_cmp.asynq.message import PreparedTask, check, compose, encode
-from junhong_cmp.asynq.plain_form import PlainForms
-from junhong_cmp.asynq.scripting import LuaScript, ScriptArg, ScriptCall
+from junhong_cmp.asynq.message import PreparedTask, check, compose, new_id
+from junhong_cmp.asynq.plain_form import PlainForm, PlainForms
+from junhong_cmp.asynq.scripting import LuaScript, ScriptCall
+from junhong_cmp.asynq.states import TaskState
 from junhong_cmp.asynq.task import EnqueueOptions, EnqueueResult, EnqueueStatus, Task, TaskInfo
 
 DEFAULT_MAX_PAYLOAD_BYTES: Final = 256 * 1024
@@ -66,6 +67,7 @@ class Client:
         self._max_payload_bytes = max_payload_bytes
         self._clock = clock
         self._registered: dict[str, float] = {}
+        self._forms = PlainForms(max_payload_bytes)
 
     async def enqueue(self, task: Task, options: EnqueueOptions | None = None) -> TaskInfo:
         """Enqueue one task.
@@ -78,24 +80,15 @@ class Client:
 
         """
         options = options if options is not None else _NO_OPTIONS
-        self._check(task, options)
+        form = self._forms.find(task, options)
+        if form is None:
+            self._check(task, options)
+        if self._registration_due(options.queue):
+            await self._register([options.queue])
         now = self._clock()
-        prepared = compose(task, options, now)
-        message = prepared.message
-        if self._registration_due(message.queue):
-            await self._register([message.queue])
-        status = _STATUSES[await self._send_one(prepared, now)]
-        if status is EnqueueStatus.ID_CONFLICT:
-            raise TaskIdConflictError(message.id, message.queue)
-        if status is EnqueueStatus.DUPLICATE:
-            raise DuplicateTaskError(message.type, message.queue)
-        return TaskInfo(
-            id=message.id,
-            queue=message.queue,
-            type=message.type,
-            state=prepared.state,
-            process_at=datetime.fromtimestamp(prepared.score or now, UTC),
-        )
+        if form is not None:
+            return await self._enqueue_plain(task, options, form, now)
+        return await self._enqueue_any(compose(task, options, now), now)
 
     async def enqueue_many(self, items: Sequence[tuple[Task, EnqueueOptions]]) -> list[EnqueueResult]:
         """Enqueue many tasks, some hundred a script, in few round trips; results in the order of ``items``.
@@ -108,9 +101,8 @@ class Client:
 
         """
         by_queue: dict[str, BulkRequest] = {}
-        forms = PlainForms(self._max_payload_bytes)
         for index, (task, options) in enumerate(items):
-            form = forms.find(task, options)
+            form = self._forms.find(task, options)
             if form is None:
                 self._check(task, options)
             request = by_queue.get(options.queue)
@@ -120,16 +112,29 @@ class Client:
         await self._register(list(by_queue))
         return await self._send(list(by_queue.values()), len(items))
 
-    async def _send_one(self, task: PreparedTask, now: float) -> int:
-        if task.plain:
-            message = task.message
-            keys = queue_keys(message.queue)
-            args: list[ScriptArg] = [message.id, encode(message), int(now * 1e9)]
-            return int(await _PLAIN.run(self._redis, [keys.task(message.id), keys.pending], args))
-        names = queue_keys(task.message.queue)
+    async def _enqueue_plain(
+        self, task: Task, options: EnqueueOptions, form: PlainForm, now: float
+    ) -> TaskInfo:
+        task_id = options.task_id if options.task_id is not None else new_id()
+        keys = queue_keys(options.queue)
+        args = (task_id, form.encode(task.payload, task_id.encode()), int(now * 1e9))
+        if await _PLAIN.run_awake(self._redis, (keys.task(task_id), keys.pending), args) == 0:
+            raise TaskIdConflictError(task_id, options.queue)
+        at = datetime.fromtimestamp(now, UTC)
+        return TaskInfo(task_id, options.queue, task.type, TaskState.PENDING, at)
+
+    async def _enqueue_any(self, task: PreparedTask, now: float) -> TaskInfo:
+        message = task.message
+        names = queue_keys(message.queue)
         places = [names.groups, names.pending, *task_keys(task)]
         (code,) = await _ENQUEUE.run(self._redis, places, [int(now * 1e9), *task_args(task)])
-        return int(code)
+        status = _STATUSES[int(code)]
+        if status is EnqueueStatus.ID_CONFLICT:
+            raise TaskIdConflictError(message.id, message.queue)
+        if status is EnqueueStatus.DUPLICATE:
+            raise DuplicateTaskError(message.type, message.queue)
+        at = datetime.fromtimestamp(task.score or now, UTC)
+        return TaskInfo(message.id, message.queue, message.type, task.state, at)
 
     async def _send(self, requests: Sequence[BulkRequest], count: int) -> list[EnqueueResult]:
         calls: list[BulkCall] = []

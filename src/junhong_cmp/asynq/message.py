@@ -176,7 +176,7 @@ def _message(task: Task, options: EnqueueOptions) -> TaskMessage:
         message = TaskMessage(
             type=task.type,
             payload=task.payload,
-            id=options.task_id if options.task_id is not None else _new_id(),
+            id=options.task_id if options.task_id is not None else new_id(),
             queue=options.queue,
             retry=max(0, options.max_retry),
             timeout=timeout_s,
@@ -196,7 +196,7 @@ def _message(task: Task, options: EnqueueOptions) -> TaskMessage:
     return message
 
 
-def _new_id() -> str:
+def new_id() -> str:
     """Return a random UUID (version 4), as ``uuid.uuid4`` does in twice the time."""
     digits = f"{int.from_bytes(os.urandom(16)) & _UUID_BITS | _UUID_MARKS:032x}"
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

@@ -1,4 +1,4 @@
-"""Messages of plain tasks in bulk: what they have in common is encoded once."""
+"""Messages of plain tasks: what they have in common is encoded once."""
 
 import os
 from collections.abc import Iterator
@@ -10,6 +10,7 @@ from junhong_cmp.asynq.task import EnqueueOptions, Task
 
 _PAYLOAD_TAG: Final = b"\x12"
 _ID_TAG: Final = b"\x1a"
+_MAX_FORMS: Final = 1000
 _SEVEN_BITS: Final = 0x7F
 _VARIANTS: Final = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 
@@ -43,11 +44,19 @@ class PlainForm:
 
 
 class PlainForms:
-    """Plain forms find the form of each plain task of one bulk enqueue."""
+    """Plain forms find the form of each plain task of a client, and keep it for the next of its kind.
+
+    There are few kinds, unless deadlines differ from task to task; then all are forgotten now and again.
+    """
 
     def __init__(self, max_payload_bytes: int) -> None:
         self._max_payload_bytes = max_payload_bytes
         self._forms: dict[tuple[object, ...], PlainForm] = {}
+
+    @property
+    def size(self) -> int:
+        """How many forms are kept."""
+        return len(self._forms)
 
     def find(self, task: Task, options: EnqueueOptions) -> PlainForm | None:
         """Return the form; None for a task that is not plain, or not evidently right.
@@ -69,6 +78,8 @@ class PlainForms:
         key = (task.type, options.queue, limits)
         form = self._forms.get(key)
         if form is None:
+            if len(self._forms) >= _MAX_FORMS:
+                self._forms.clear()
             form = self._forms[key] = PlainForm(task.type, options)
         return form
 

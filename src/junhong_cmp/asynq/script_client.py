@@ -7,6 +7,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from junhong_cmp.asynq.cancellation import CancellableWrites
+from junhong_cmp.asynq.reply_spin import ReplySpin
 from junhong_cmp.asynq.script_line import ScriptLine
 
 
@@ -19,6 +20,7 @@ class ScriptClient(Redis):
 
     _line: ScriptLine | None = None
     _opening: asyncio.Lock | None = None
+    _spin: ReplySpin | None = None
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
         """Send one command and return its reply."""
@@ -28,6 +30,19 @@ class ScriptClient(Redis):
         if line is None or line.closed:
             line = await self._open_line()
         return await line.send(args)
+
+    async def run_script_awake(self, *args: Any) -> Any:
+        """Send one ``EVALSHA`` for a caller who waits for nothing else: a near reply is awaited awake."""
+        line = self._line
+        if line is None or line.closed:
+            line = await self._open_line()
+        if self._spin is None:
+            self._spin = ReplySpin()
+        alone = line.idle
+        reply = line.send(args)
+        if alone:
+            await self._spin.watch(reply)
+        return await reply
 
     async def run_scripts(self, commands: Iterable[Sequence[Any]]) -> list[Any]:
         """Send many commands at once and return each's reply, or the exception it failed with."""

@@ -37,6 +37,11 @@ class ScriptLine(asyncio.Protocol):
         self._transport = connection.hand_over(self)
         self.closed = False
 
+    @property
+    def idle(self) -> bool:
+        """Whether no reply is outstanding."""
+        return not self._waiting
+
     def send(self, args: Sequence[Any]) -> asyncio.Future[Any]:
         """Send a command and return its reply to come."""
         future = self._loop.create_future()

@@ -36,6 +36,17 @@ class LuaScript:
             # The server answered before running anything, so this cannot run the script twice.
             return await redis.execute_command("EVAL", self.source, len(keys), *keys, *args)
 
+    async def run_awake(
+        self, redis: RedisClient, keys: Sequence[ScriptKey], args: Sequence[ScriptArg] = ()
+    ) -> Any:
+        """Run the script as :meth:`run` does, awake for some microseconds (:class:`ReplySpin`)."""
+        if not isinstance(redis, ScriptClient):
+            return await self.run(redis, keys, args)
+        try:
+            return await redis.run_script_awake("EVALSHA", self.sha1, len(keys), *keys, *args)
+        except NoScriptError:
+            return await self.run(redis, keys, args)
+
     async def run_many(self, redis: RedisClient, calls: Iterable[ScriptCall]) -> list[Any]:
         """Run the script once a call, all in one round trip; a reply is an exception if its call failed.
 
