@@ -11,22 +11,28 @@ from junhong_cmp.db.pool import Conn
 
 _COLUMNS = """
     id, code, name, carrier, driver, base_url, credential_ref, tz, billing_day, usage_unit, usage_lag_s,
-    qps, concurrency, daily_quota, per_card_min_gap_s, batch_size, polling_enabled, paused_until, pause_reason
+    qps, concurrency, daily_quota, per_card_min_gap_s, batch_size, polling_enabled, paused_until,
+    pause_reason,
+    monthly_quota, operation_min_gap_s, protect_enabled, stop_on_expiry
 """
 _FIND = f"SELECT {_COLUMNS} FROM carrier_account WHERE code = $1"  # noqa: S608 - constant column list
 _LIST = f"SELECT {_COLUMNS} FROM carrier_account ORDER BY id"  # noqa: S608 - constant column list
 _RECORD = f"""
     INSERT INTO carrier_account (
         code, name, carrier, driver, base_url, credential_ref, tz, billing_day, usage_unit, usage_lag_s,
-        qps, concurrency, daily_quota, per_card_min_gap_s, batch_size, polling_enabled)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+        qps, concurrency, daily_quota, per_card_min_gap_s, batch_size, polling_enabled,
+        monthly_quota, operation_min_gap_s, protect_enabled, stop_on_expiry)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
     ON CONFLICT (code) DO UPDATE SET
         name = excluded.name, carrier = excluded.carrier, driver = excluded.driver,
         base_url = excluded.base_url, credential_ref = excluded.credential_ref, tz = excluded.tz,
         billing_day = excluded.billing_day, usage_unit = excluded.usage_unit,
         usage_lag_s = excluded.usage_lag_s, qps = excluded.qps, concurrency = excluded.concurrency,
         daily_quota = excluded.daily_quota, per_card_min_gap_s = excluded.per_card_min_gap_s,
-        batch_size = excluded.batch_size, polling_enabled = excluded.polling_enabled, updated_at = now()
+        batch_size = excluded.batch_size, polling_enabled = excluded.polling_enabled,
+        monthly_quota = excluded.monthly_quota, operation_min_gap_s = excluded.operation_min_gap_s,
+        protect_enabled = excluded.protect_enabled, stop_on_expiry = excluded.stop_on_expiry,
+        updated_at = now()
     RETURNING {_COLUMNS}
 """  # noqa: S608 - constant column list
 _PAUSE = """
@@ -59,6 +65,10 @@ class NewAccount:
     per_card_min_gap: timedelta = timedelta(0)
     batch_size: int = 1
     polling_enabled: bool = True
+    monthly_quota: int | None = None
+    operation_min_gap: timedelta = timedelta(minutes=3)
+    protect_enabled: bool = False
+    stop_on_expiry: bool = False
 
 
 async def find_account(conn: Conn, code: str) -> CarrierAccount | None:
@@ -92,6 +102,10 @@ async def record_account(conn: Conn, account: NewAccount) -> CarrierAccount:
         int(account.per_card_min_gap.total_seconds()),
         account.batch_size,
         account.polling_enabled,
+        account.monthly_quota,
+        int(account.operation_min_gap.total_seconds()),
+        account.protect_enabled,
+        account.stop_on_expiry,
     )
     if row is None:  # pragma: no cover - an upsert always returns its row
         raise LookupError(account.code)
@@ -130,6 +144,10 @@ def account_from_row(row: asyncpg.Record) -> CarrierAccount:
         polling_enabled=row["polling_enabled"],
         paused_until=_aware(row["paused_until"]),
         pause_reason=row["pause_reason"],
+        monthly_quota=row["monthly_quota"],
+        operation_min_gap=timedelta(seconds=row["operation_min_gap_s"]),
+        protect_enabled=row["protect_enabled"],
+        stop_on_expiry=row["stop_on_expiry"],
     )
 
 

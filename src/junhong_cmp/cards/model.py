@@ -86,6 +86,10 @@ class CarrierAccount:
     polling_enabled: bool
     paused_until: datetime | None
     pause_reason: str | None
+    monthly_quota: int | None = None
+    operation_min_gap: timedelta = timedelta(minutes=3)
+    protect_enabled: bool = False
+    stop_on_expiry: bool = False
 
     def is_paused(self, now: datetime) -> bool:
         """Whether calls to the carrier have to wait at ``now``."""
