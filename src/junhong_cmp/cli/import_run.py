@@ -14,10 +14,11 @@ from redis.exceptions import RedisClusterException, RedisError
 
 from junhong_cmp.asynq.client import Client
 from junhong_cmp.asynq.connection import open_redis
+from junhong_cmp.cli.database import open_configured_pool
 from junhong_cmp.cli.import_screen import ProgressView, report
 from junhong_cmp.cli.service_errors import explained
 from junhong_cmp.config import Settings
-from junhong_cmp.db.pool import Pool, open_pool
+from junhong_cmp.db.pool import Pool
 from junhong_cmp.db.retrying import is_outage
 from junhong_cmp.db.schema import check_schema
 from junhong_cmp.errors import DependencyUnavailableError, ExitCode, system_reason
@@ -149,9 +150,7 @@ async def open_import_run(settings: Settings) -> AsyncGenerator[ImportRun, None]
     storage = open_storage(url.get_secret_value() if url is not None else "")
     with explained("无法导入"):
         redis = open_redis(settings.redis.url.get_secret_value(), pool_size=2, client_name="junhong-import")
-        pool = await open_pool(
-            settings.postgres.dsn.get_secret_value(), max_size=2, application_name="junhong-import"
-        )
+        pool = await open_configured_pool(settings.postgres, application_name="junhong-import")
     try:
         with explained("无法导入"):
             async with pool.acquire() as conn:

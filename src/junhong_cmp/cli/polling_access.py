@@ -13,11 +13,12 @@ import typer
 from junhong_cmp.asynq.connection import open_redis
 from junhong_cmp.cards.account_store import list_accounts
 from junhong_cmp.cards.model import CarrierAccount
+from junhong_cmp.cli.database import open_configured_pool
 from junhong_cmp.cli.inspection import REFUSED
 from junhong_cmp.cli.service_errors import explained
 from junhong_cmp.cli.settings import load_settings
 from junhong_cmp.config import Settings
-from junhong_cmp.db.pool import Conn, Pool, open_pool
+from junhong_cmp.db.pool import Conn, Pool
 from junhong_cmp.db.schema import check_schema
 from junhong_cmp.polling.errors import InvalidSnapshotError
 from junhong_cmp.polling.queue_manager import PollingQueueManager
@@ -84,7 +85,7 @@ class PollingAccess:
 
 
 async def _with_pool(settings: Settings, work: Callable[[Pool, Settings], Awaitable[_Result]]) -> _Result:
-    async with await open_pool(settings.postgres.dsn.get_secret_value(), max_size=2) as pool:
+    async with await open_configured_pool(settings.postgres) as pool:
         async with pool.acquire() as conn:
             await check_schema(conn)
         return await work(pool, settings)

@@ -7,13 +7,13 @@ import orjson
 import typer
 
 from junhong_cmp.asynq.connection import open_redis
+from junhong_cmp.cli.database import open_configured_pool
 from junhong_cmp.cli.options import AsJson, ConfigFile, PostgresDsn, RedisUrl
 from junhong_cmp.cli.service_errors import explained
 from junhong_cmp.cli.settings import load_settings
 from junhong_cmp.cli.status_report import Status, StatusReader
 from junhong_cmp.cli.usage import ChineseCommand
 from junhong_cmp.config import Settings
-from junhong_cmp.db.pool import open_pool
 from junhong_cmp.db.schema import check_schema
 
 READ_LIMIT = timedelta(seconds=15)
@@ -52,7 +52,7 @@ async def _read(settings: Settings) -> Status:
 async def _collect(settings: Settings) -> Status:
     redis = open_redis(settings.redis.url.get_secret_value(), pool_size=4)
     try:
-        async with await open_pool(settings.postgres.dsn.get_secret_value(), max_size=2) as pool:
+        async with await open_configured_pool(settings.postgres) as pool:
             async with pool.acquire() as conn:
                 await check_schema(conn)
             reader = StatusReader(redis, pool, shards_per_account=settings.polling.shards_per_account)

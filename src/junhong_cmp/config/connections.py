@@ -45,6 +45,9 @@ class PostgresSettings(BaseModel):
         gt=timedelta(0),
         description="单条语句的时限",
     )
+    pgbouncer: bool = Field(
+        default=False, description="经 PgBouncer 的事务模式连接：不依赖会话，会话级时限改由角色设置"
+    )
 
     @model_validator(mode="before")
     @classmethod

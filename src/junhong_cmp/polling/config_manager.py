@@ -22,19 +22,23 @@ from junhong_cmp.polling.tasks import TaskType
 log = structlog.stdlib.get_logger(__name__)
 
 CHANNEL: Final = "polling_config"
+REREAD: Final = timedelta(seconds=30)
+REREAD_UNTOLD: Final = timedelta(seconds=2)
+"""How often the configuration is read where no notification can arrive."""
 
 
 class PollingConfigManager:
     """A config manager holds the last good snapshot and replaces it when the database changes.
 
-    Changes arrive by notification; a slow re-read is the safety net. A version that does not
-    validate is refused as a whole, and one that cannot be read changes nothing.
+    Changes arrive by notification; a slow re-read is the safety net. Without a ``dsn`` to be notified
+    over, as behind PgBouncer, it is read every other second. A version that does not validate is refused
+    as a whole, and one that cannot be read changes nothing.
     """
 
-    def __init__(self, pool: Pool, dsn: str, *, reread_every: timedelta = timedelta(seconds=30)) -> None:
+    def __init__(self, pool: Pool, dsn: str | None, *, reread_every: timedelta | None = None) -> None:
         self._pool = pool
-        self._reread_s = reread_every.total_seconds()
-        self._listener = Listener(dsn, (CHANNEL,), self._hear)
+        self._listener = None if dsn is None else Listener(dsn, (CHANNEL,), self._hear)
+        self._reread_s = (reread_every or (REREAD_UNTOLD if dsn is None else REREAD)).total_seconds()
         self._changed = asyncio.Event()
         self._reading = asyncio.Lock()
         self._reachable = True
@@ -64,7 +68,8 @@ class PollingConfigManager:
 
         """
         await self.refresh()
-        await self._listener.start()
+        if self._listener is not None:
+            await self._listener.start()
         self._watching = asyncio.create_task(self._watch(), name="polling:config")
 
     async def stop(self) -> None:
@@ -73,7 +78,8 @@ class PollingConfigManager:
             return
         task, self._watching = self._watching, None
         await cancel_and_wait(task)
-        await self._listener.stop()
+        if self._listener is not None:
+            await self._listener.stop()
 
     async def refresh(self) -> bool:
         """Read the database now and take its configuration over if it is valid; tell whether it is.

@@ -110,6 +110,7 @@ class BootstrapWorker:
                 max_size=settings.pool_size,
                 statement_timeout=settings.statement_timeout,
                 application_name=f"junhong-{self._settings.worker.role.value}",
+                pgbouncer=settings.pgbouncer,
             )
 
         pool = await gate.wait_for("PostgreSQL", connect)
@@ -121,6 +122,10 @@ class BootstrapWorker:
 
         await gate.wait_for("PostgreSQL 库表", check)
         return pool
+
+    def _notifying_dsn(self) -> str | None:
+        settings = self._settings.postgres
+        return None if settings.pgbouncer else settings.dsn.get_secret_value()
 
     async def _open_gateway(self) -> GatewayClient | None:
         settings = self._settings.gateway
@@ -153,7 +158,7 @@ class BootstrapWorker:
         polling = self._polling_settings()
         queue = self._open_queue(opened, polling)
         concurrency = self._open_concurrency(opened, polling)
-        config = PollingConfigManager(opened.pool, self._settings.postgres.dsn.get_secret_value())
+        config = PollingConfigManager(opened.pool, self._notifying_dsn())
         stats = PollStats(opened.pool, clock=self._clock)
         base = PollingBase(
             pool=opened.pool,
