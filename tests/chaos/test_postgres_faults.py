@@ -1,6 +1,9 @@
 """PostgreSQL restarts, refuses, locks and changes behind a fleet at work."""
 
+import asyncio
 import signal
+import time
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
@@ -9,6 +12,7 @@ from tests.chaos.fleet import Fleet
 from tests.chaos.test_leader_deaths import wait_s
 from tests.chaos.test_redis_faults import at_work
 from tests.faultproxy import FaultProxy
+from tests.pgbouncer import PROGRAM, pgbouncer
 from tests.waiting import wait_until
 
 from junhong_cmp.cards.account_store import NewAccount, record_account
@@ -98,6 +102,33 @@ async def test_d6_the_answer_to_a_commit_is_lost(fleet: Fleet, cards: list[Card]
         proxy.cut_after(b"COMMIT;", times=6)
         await wait_until(lambda: proxy.cuts >= 6, timeout=30, description="answers to commits were lost")
         await fleet.judge(cards)
+
+
+@pytest.mark.skipif(PROGRAM is None, reason="pgbouncer is not installed")
+async def test_d8_behind_pgbouncer_in_transaction_mode(
+    fleet: Fleet, cards: list[Card], data_folder: Path
+) -> None:
+    direct = fleet.postgres_dsn
+    async with pgbouncer(direct, data_folder) as url:
+        fleet.postgres_dsn = url
+        through = {"JUNHONG_POSTGRES_PGBOUNCER": "true"}
+        await fleet.enlist("leader", env=through)
+        await fleet.enlist("consumer", env=through)
+        await fleet.settle(cards)
+        changed = fleet.note("changed")
+        await fleet.poll_usage_every(1)
+        taken = [worker.wait_for("轮询配置已生效", count=2, timeout=3.5) for worker in fleet.workers]
+        await asyncio.gather(*taken)  # no notification can arrive
+        assert time.monotonic() - changed <= 3.5
+        admin = await asyncpg.connect(direct, server_settings={"application_name": "chaos"})
+        for _ in range(5):
+            await admin.execute(_TERMINATE)
+            await wait_s(0.3)
+        await admin.close()
+        await fleet.judge(cards)
+        logs = "".join(worker.log_text for worker in fleet.workers)
+        assert "prepared statement" not in logs
+        assert "bind message" not in logs
 
 
 async def test_d9_a_card_deleted_while_it_is_polled(fleet: Fleet, cards: list[Card]) -> None:

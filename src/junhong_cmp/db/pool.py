@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import asyncpg
 import orjson
 
-from junhong_cmp.db.bouncer import TransactionBoundConnection
-
 if TYPE_CHECKING:
     Pool: TypeAlias = asyncpg.Pool[asyncpg.Record]
     Conn: TypeAlias = asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
@@ -34,8 +32,7 @@ async def open_pool(
 
     ``jsonb`` values are Python values on both sides, instants are aware UTC.
     With ``pgbouncer`` nothing relies on a session: no cached statements, no start-up
-    settings, a transaction around each statement; the server-side limits then belong to
-    the role (``ALTER ROLE … SET``).
+    settings; the server-side limits then belong to the role (``ALTER ROLE … SET``).
 
     Raises:
         OSError, asyncpg.PostgresError, TimeoutError: when the first session cannot be opened.
@@ -53,7 +50,6 @@ async def open_pool(
         command_timeout=statement_timeout.total_seconds() + 5,
         max_inactive_connection_lifetime=_INACTIVE_CONNECTION_LIFETIME.total_seconds(),
         statement_cache_size=0 if pgbouncer else 200,
-        connection_class=TransactionBoundConnection if pgbouncer else asyncpg.Connection,
         server_settings=settings,
         init=_use_json_values,
         reset=_keep_session,
