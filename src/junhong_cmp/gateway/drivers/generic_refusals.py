@@ -7,7 +7,6 @@ must not make orphans of a whole fleet.
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from http import HTTPStatus
 from typing import Final
 
 from junhong_cmp.gateway.errors import (
@@ -23,6 +22,7 @@ from junhong_cmp.gateway.errors import (
     Throttled,
     Transient,
 )
+from junhong_cmp.gateway.http_refusals import refusal_by_status
 from junhong_cmp.gateway.json_body import decode_object, excerpt
 from junhong_cmp.gateway.retry_after import parse_retry_after
 from junhong_cmp.gateway.transport import HttpAnswer
@@ -39,13 +39,6 @@ _CARD_ERRORS: Final[Mapping[str, type[GatewayError]]] = {
     "bad_request": BadRequest,
     "transient": Transient,
 }
-_STATUS_PAUSES: Final[Mapping[int, type[AccountPausing]]] = {
-    HTTPStatus.UNAUTHORIZED: AuthRejected,
-    HTTPStatus.FORBIDDEN: AuthRejected,
-    HTTPStatus.PROXY_AUTHENTICATION_REQUIRED: AuthRejected,
-    HTTPStatus.TOO_MANY_REQUESTS: Throttled,
-}
-_LOWEST_SERVER_ERROR: Final = 500
 
 
 def refusal_of(answer: HttpAnswer, now: datetime) -> GatewayError:
@@ -54,8 +47,8 @@ def refusal_of(answer: HttpAnswer, now: datetime) -> GatewayError:
     try:
         fields = decode_object(answer.body)
     except BadResponse:
-        return _by_status(answer, pause)
-    return coded_refusal(fields, pause) or _by_status(answer, pause)
+        return refusal_by_status(answer, now)
+    return coded_refusal(fields, pause) or refusal_by_status(answer, now)
 
 
 def coded_refusal(fields: Mapping[str, object], pause: timedelta | None = None) -> GatewayError | None:
@@ -70,13 +63,3 @@ def coded_refusal(fields: Mapping[str, object], pause: timedelta | None = None) 
     if card_error := _CARD_ERRORS.get(code):
         return card_error(f"网关拒绝（{code}）{said}")
     return None
-
-
-def _by_status(answer: HttpAnswer, pause: timedelta | None) -> GatewayError:
-    if pausing := _STATUS_PAUSES.get(answer.status):
-        return pausing(f"网关拒绝：HTTP {answer.status}", pause)
-    if answer.status == HTTPStatus.SERVICE_UNAVAILABLE and pause is not None:
-        return Maintenance("网关维护中：HTTP 503", pause)
-    if answer.status >= _LOWEST_SERVER_ERROR:
-        return Transient(f"网关故障：HTTP {answer.status}")
-    return BadResponse(f"网关响应无效：HTTP {answer.status}（{excerpt(answer.body)}）")
