@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 
 import asyncpg
 
@@ -13,7 +14,7 @@ _COLUMNS = """
     id, code, name, carrier, driver, base_url, credential_ref, tz, billing_day, usage_unit, usage_lag_s,
     qps, concurrency, daily_quota, per_card_min_gap_s, batch_size, polling_enabled, paused_until,
     pause_reason,
-    monthly_quota, operation_min_gap_s, protect_enabled, stop_on_expiry
+    monthly_quota, operation_min_gap_s, protect_enabled, stop_on_expiry, quota_per
 """
 _FIND = f"SELECT {_COLUMNS} FROM carrier_account WHERE code = $1"  # noqa: S608 - constant column list
 _LIST = f"SELECT {_COLUMNS} FROM carrier_account ORDER BY id"  # noqa: S608 - constant column list
@@ -21,8 +22,8 @@ _RECORD = f"""
     INSERT INTO carrier_account (
         code, name, carrier, driver, base_url, credential_ref, tz, billing_day, usage_unit, usage_lag_s,
         qps, concurrency, daily_quota, per_card_min_gap_s, batch_size, polling_enabled,
-        monthly_quota, operation_min_gap_s, protect_enabled, stop_on_expiry)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+        monthly_quota, operation_min_gap_s, protect_enabled, stop_on_expiry, quota_per)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
     ON CONFLICT (code) DO UPDATE SET
         name = excluded.name, carrier = excluded.carrier, driver = excluded.driver,
         base_url = excluded.base_url, credential_ref = excluded.credential_ref, tz = excluded.tz,
@@ -32,7 +33,7 @@ _RECORD = f"""
         batch_size = excluded.batch_size, polling_enabled = excluded.polling_enabled,
         monthly_quota = excluded.monthly_quota, operation_min_gap_s = excluded.operation_min_gap_s,
         protect_enabled = excluded.protect_enabled, stop_on_expiry = excluded.stop_on_expiry,
-        updated_at = now()
+        quota_per = excluded.quota_per, updated_at = now()
     RETURNING {_COLUMNS}
 """  # noqa: S608 - constant column list
 _PAUSE = """
@@ -69,6 +70,7 @@ class NewAccount:
     operation_min_gap: timedelta = timedelta(minutes=3)
     protect_enabled: bool = False
     stop_on_expiry: bool = False
+    quota_per: Literal["call", "card"] = "call"
 
 
 async def find_account(conn: Conn, code: str) -> CarrierAccount | None:
@@ -106,6 +108,7 @@ async def record_account(conn: Conn, account: NewAccount) -> CarrierAccount:
         int(account.operation_min_gap.total_seconds()),
         account.protect_enabled,
         account.stop_on_expiry,
+        account.quota_per,
     )
     if row is None:  # pragma: no cover - an upsert always returns its row
         raise LookupError(account.code)
@@ -148,6 +151,7 @@ def account_from_row(row: asyncpg.Record) -> CarrierAccount:
         operation_min_gap=timedelta(seconds=row["operation_min_gap_s"]),
         protect_enabled=row["protect_enabled"],
         stop_on_expiry=row["stop_on_expiry"],
+        quota_per=row["quota_per"],
     )
 
 

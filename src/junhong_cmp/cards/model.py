@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Literal
 
 from junhong_cmp.cards.carrier import Carrier
 
@@ -87,6 +88,7 @@ class CarrierAccount:
     paused_until: datetime | None
     pause_reason: str | None
     monthly_quota: int | None = None
+    quota_per: Literal["call", "card"] = "call"
     operation_min_gap: timedelta = timedelta(minutes=3)
     protect_enabled: bool = False
     stop_on_expiry: bool = False

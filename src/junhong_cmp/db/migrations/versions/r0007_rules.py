@@ -9,6 +9,7 @@ UPGRADE = """
 -- Stopping cards by itself is something an account's owner has to ask for.
 ALTER TABLE carrier_account
     ADD COLUMN monthly_quota bigint CHECK (monthly_quota >= 0),
+    ADD COLUMN quota_per text NOT NULL DEFAULT 'call' CHECK (quota_per IN ('call', 'card')),
     ADD COLUMN operation_min_gap_s int NOT NULL DEFAULT 180 CHECK (operation_min_gap_s >= 0),
     ADD COLUMN protect_enabled boolean NOT NULL DEFAULT false,
     ADD COLUMN stop_on_expiry boolean NOT NULL DEFAULT false;
@@ -71,7 +72,7 @@ ALTER TABLE alert_event DROP COLUMN pool_id;
 DROP TABLE data_plan;
 ALTER TABLE carrier_account
     DROP COLUMN stop_on_expiry, DROP COLUMN protect_enabled,
-    DROP COLUMN operation_min_gap_s, DROP COLUMN monthly_quota;
+    DROP COLUMN operation_min_gap_s, DROP COLUMN quota_per, DROP COLUMN monthly_quota;
 """
 
 
