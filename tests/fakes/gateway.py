@@ -6,15 +6,19 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
+from junhong_cmp.gateway.card_list import CardPage, ListedCard
 from junhong_cmp.gateway.client import (
     CardRef,
     GatewayAccount,
+    GatewayCall,
     RealNameAnswer,
     StatusAnswer,
     UsageAnswer,
 )
+from junhong_cmp.gateway.drivers.table import batch_size_of
 from junhong_cmp.gateway.errors import AlreadyDone, CardUnknown, GatewayError
 from junhong_cmp.gateway.operations import OperationAnswer, OperationState
+from junhong_cmp.gateway.sessions import SessionAnswer
 
 T = TypeVar("T")
 
@@ -29,6 +33,8 @@ class FakeGateway:
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, int]] = []
+        self.batches: list[tuple[str, int]] = []
+        self.listed: list[ListedCard] = []
         self.fail: dict[int, Exception] = {}
         self.fail_all: GatewayError | None = None
         self.hold: asyncio.Event | None = None
@@ -56,7 +62,7 @@ class FakeGateway:
     async def query_usage_batch(
         self, account: GatewayAccount, cards: Sequence[CardRef]
     ) -> Mapping[int, UsageAnswer | GatewayError]:
-        return {card.card_id: await _caught(self.query_usage(account, card)) for card in cards}
+        return await self._batch("usage", cards, lambda card: self.query_usage(account, card))
 
     async def query_status(self, account: GatewayAccount, card: CardRef) -> StatusAnswer:
         raw, status = self.status
@@ -64,10 +70,35 @@ class FakeGateway:
             "status", card, lambda: StatusAnswer(card.iccid, raw, status, datetime.now(UTC))
         )
 
+    async def query_status_batch(
+        self, account: GatewayAccount, cards: Sequence[CardRef]
+    ) -> Mapping[int, StatusAnswer | GatewayError]:
+        return await self._batch("status", cards, lambda card: self.query_status(account, card))
+
     async def query_realname(self, account: GatewayAccount, card: CardRef) -> RealNameAnswer:
         return await self._answer(
             "realname", card, lambda: RealNameAnswer(card.iccid, self.real_name, datetime.now(UTC))
         )
+
+    async def query_realname_batch(
+        self, account: GatewayAccount, cards: Sequence[CardRef]
+    ) -> Mapping[int, RealNameAnswer | GatewayError]:
+        return await self._batch("realname", cards, lambda card: self.query_realname(account, card))
+
+    async def query_session(self, account: GatewayAccount, card: CardRef) -> SessionAnswer:
+        return await self._answer(
+            "session",
+            card,
+            lambda: SessionAnswer(card.iccid, online=True, ip=None, since=None, at=datetime.now(UTC)),
+        )
+
+    async def list_cards(self, account: GatewayAccount, cursor: str | None) -> CardPage:
+        if self.fail_all is not None:
+            raise self.fail_all
+        return CardPage(self.listed, None)
+
+    def batch_size(self, account: GatewayAccount, call: GatewayCall) -> int:
+        return batch_size_of(account, call)
 
     async def stop(self, account: GatewayAccount, card: CardRef, request_id: str) -> OperationAnswer:
         return await self._operate("stop", card, request_id)
@@ -80,6 +111,16 @@ class FakeGateway:
     ) -> OperationAnswer:
         unknown = OperationAnswer(request_id, card.iccid, OperationState.UNKNOWN, datetime.now(UTC))
         return await self._answer("operation", card, lambda: self._operations.get(request_id, unknown))
+
+    async def _batch(
+        self, operation: str, cards: Sequence[CardRef], ask: Callable[[CardRef], Awaitable[T]]
+    ) -> dict[int, T | GatewayError]:
+        """Count the call as one, in ``batches``; each card of it meets what a single call would."""
+        if self.fail_all is not None:
+            raise self.fail_all
+        self.batches.append((operation, len(cards)))
+        answers = await asyncio.gather(*(_caught(ask(card)) for card in cards))
+        return {card.card_id: answer for card, answer in zip(cards, answers, strict=True)}
 
     async def _operate(self, operation: str, card: CardRef, request_id: str) -> OperationAnswer:
         def apply() -> OperationAnswer:
@@ -112,7 +153,7 @@ class FakeGateway:
             self.open_calls -= 1
 
 
-async def _caught(call: Awaitable[UsageAnswer]) -> UsageAnswer | GatewayError:
+async def _caught(call: Awaitable[T]) -> T | GatewayError:
     try:
         return await call
     except GatewayError as error:

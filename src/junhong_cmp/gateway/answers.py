@@ -1,9 +1,12 @@
 """What a gateway answered, checked: about the card that was asked for, whole, and possible."""
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from typing import Final
 
+from junhong_cmp.gateway.card_list import CardPage, ListedCard
 from junhong_cmp.gateway.client import (
     CardRef,
     RealNameAnswer,
@@ -13,6 +16,7 @@ from junhong_cmp.gateway.client import (
 from junhong_cmp.gateway.errors import BadResponse, WrongCard
 from junhong_cmp.gateway.operations import OperationAnswer, OperationState
 from junhong_cmp.gateway.quantities import whole_kb
+from junhong_cmp.gateway.sessions import SessionAnswer
 
 Fields = Mapping[str, object]
 
@@ -24,6 +28,7 @@ _UNKNOWN: Final = "unknown"
 _LONGEST_TEXT: Final = 128
 _CLOCK_TOLERANCE: Final = timedelta(minutes=5)
 _ICCID19: Final = 19
+_ICCID: Final = re.compile(r"[0-9A-F]{19,20}")
 
 
 def usage_answer(fields: Fields, card: CardRef, *, default_unit: str, now: datetime) -> UsageAnswer:
@@ -49,6 +54,45 @@ def realname_answer(fields: Fields, card: CardRef, *, now: datetime) -> RealName
     said = _text(fields, "real_name")
     status = said if said in _REALNAME_STATUSES else _UNKNOWN
     return RealNameAnswer(iccid=card.iccid, status=status, at=_instant(fields, "observed_at", now))
+
+
+def session_answer(fields: Fields, card: CardRef, *, now: datetime) -> SessionAnswer:
+    """Check an answer of ``/v1/session/query``."""
+    check_card(fields, card)
+    online = fields.get("online")
+    if not isinstance(online, bool):
+        raise BadResponse("网关应答缺少字段或字段无效：online")
+    return SessionAnswer(
+        iccid=card.iccid,
+        online=online,
+        ip=_address(fields),
+        since=_instant(fields, "since", now) if fields.get("since") is not None else None,
+        at=_instant(fields, "observed_at", now),
+    )
+
+
+def card_page(fields: Fields) -> CardPage:
+    """Check an answer of ``/v1/cards/list``."""
+    items = fields.get("items")
+    if not isinstance(items, list):
+        raise BadResponse("网关响应无效：卡列表缺少 items")
+    cursor = _text(fields, "next_cursor") if fields.get("next_cursor") is not None else None
+    return CardPage(cards=tuple(_listed_card(item) for item in items), next_cursor=cursor)
+
+
+def _listed_card(item: object) -> ListedCard:
+    if not isinstance(item, dict):
+        raise BadResponse("网关响应无效：卡列表的条目不是对象")
+    iccid = _text(item, "iccid").upper()
+    if not _ICCID.fullmatch(iccid):
+        raise BadResponse("网关响应无效：卡列表中的卡号不合法")
+    said = _text(item, "status") if item.get("status") is not None else _UNKNOWN
+    return ListedCard(
+        iccid=iccid,
+        msisdn=_text(item, "msisdn") if item.get("msisdn") is not None else None,
+        raw_status=_text(item, "raw_status") if item.get("raw_status") is not None else None,
+        status=said if said in _STATUSES else _UNKNOWN,
+    )
 
 
 def operation_answer(fields: Fields, card: CardRef, request_id: str, *, now: datetime) -> OperationAnswer:
@@ -82,6 +126,15 @@ def same_card(one: str, other: str) -> bool:
         return True
     shorter, longer = sorted((one, other), key=len)
     return len(shorter) == _ICCID19 and len(longer) == _ICCID19 + 1 and longer.startswith(shorter)
+
+
+def _address(fields: Fields) -> str | None:
+    if fields.get("ip") is None:
+        return None
+    try:
+        return str(ip_address(_text(fields, "ip")))
+    except ValueError as error:
+        raise BadResponse("网关应答的 IP 地址无效") from error
 
 
 def _text(fields: Fields, key: str) -> str:

@@ -7,10 +7,21 @@ raises only :class:`~junhong_cmp.gateway.errors.GatewayError` (and cancellation)
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Protocol
 
+from junhong_cmp.gateway.card_list import CardPage
 from junhong_cmp.gateway.errors import GatewayError
 from junhong_cmp.gateway.operations import OperationAnswer
+from junhong_cmp.gateway.sessions import SessionAnswer
+
+
+class GatewayCall(StrEnum):
+    """The queries that some carriers answer for many cards at once."""
+
+    USAGE = "usage"
+    STATUS = "status"
+    REALNAME = "realname"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +29,8 @@ class GatewayAccount:
     """A carrier account as far as a call needs it.
 
     ``base_url`` and ``credential_ref`` of None mean the gateway's defaults. ``usage_unit`` is the unit of
-    a usage answer that names none. ``concurrency`` bounds the account's calls in flight.
+    a usage answer that names none. ``concurrency`` bounds the account's calls in flight, ``batch_size`` the
+    cards of one call. ``tz`` and ``billing_day`` tell the carrier's local time and where its cycle begins.
     """
 
     id: int
@@ -28,6 +40,9 @@ class GatewayAccount:
     credential_ref: str | None = None
     usage_unit: str = "KB"
     concurrency: int = 64
+    batch_size: int = 1
+    billing_day: int = 1
+    tz: str = "Asia/Shanghai"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +85,8 @@ class RealNameAnswer:
 class GatewayCalls(Protocol):
     """What can be asked of a carrier; a driver implements just this.
 
+    A call the carrier's interface does not have raises ``NotOffered``. A batch of no cards is answered
+    without a call; one larger than the driver offers is a ``ValueError``.
     Queries may be sent twice if a connection breaks. ``stop`` and ``resume`` never are: after a
     ``Transient`` with ``maybe_executed`` ask :meth:`query_operation` before sending again, with the
     same ``request_id``.
@@ -89,8 +106,28 @@ class GatewayCalls(Protocol):
         """Return the card's state."""
         ...
 
+    async def query_status_batch(
+        self, account: GatewayAccount, cards: Sequence[CardRef]
+    ) -> Mapping[int, StatusAnswer | GatewayError]:
+        """Return a state or an error for every card, by card id; raises only what concerns all of them."""
+        ...
+
     async def query_realname(self, account: GatewayAccount, card: CardRef) -> RealNameAnswer:
         """Return the card's real-name state."""
+        ...
+
+    async def query_realname_batch(
+        self, account: GatewayAccount, cards: Sequence[CardRef]
+    ) -> Mapping[int, RealNameAnswer | GatewayError]:
+        """Return a state or an error for every card, by card id; raises only what concerns all of them."""
+        ...
+
+    async def query_session(self, account: GatewayAccount, card: CardRef) -> SessionAnswer:
+        """Return whether the card is on the network."""
+        ...
+
+    async def list_cards(self, account: GatewayAccount, cursor: str | None) -> CardPage:
+        """Return the page of the account's cards at ``cursor``; None asks for the first."""
         ...
 
     async def stop(self, account: GatewayAccount, card: CardRef, request_id: str) -> OperationAnswer:
@@ -117,4 +154,8 @@ class GatewayClient(GatewayCalls, Protocol):
 
     async def close(self) -> None:
         """Close every connection; calls in flight fail."""
+        ...
+
+    def batch_size(self, account: GatewayAccount, call: GatewayCall) -> int:
+        """Return the most cards of the account one such call may ask about; 1 means single calls only."""
         ...

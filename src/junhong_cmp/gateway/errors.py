@@ -8,7 +8,9 @@
     │   ├── Throttled          too many calls, by the carrier's word or by our own limit
     │   ├── QuotaExhausted     the day's or month's budget is used up
     │   ├── AuthRejected       one side does not accept the other's credentials
-    │   └── Maintenance        the carrier is closed for a while
+    │   ├── Maintenance        the carrier is closed for a while
+    │   └── BreakerOpen        calls have failed too often; nothing was sent
+    ├── NotOffered             the carrier's interface has no such call; no card failure
     ├── CardUnknown            counted; after several times the card takes the slow lane for orphans
     ├── AlreadyDone            success: the card was in the wanted state before
     ├── BadRequest             dead letter and alert: sending the same again cannot help
@@ -40,6 +42,12 @@ class GatewayNotConfigured(GatewayError):
     """The account cannot be asked: its address, driver or credential is missing or not allowed."""
 
     reason = "not_configured"
+
+
+class NotOffered(GatewayError):
+    """The carrier's interface has no such call; nothing was sent, and no card has done anything wrong."""
+
+    reason = "not_offered"
 
 
 class AccountPausing(GatewayError):
@@ -79,6 +87,13 @@ class Maintenance(AccountPausing):
 
     reason = "maintenance"
     default_pause = timedelta(minutes=5)
+
+
+class BreakerOpen(AccountPausing):
+    """The account's breaker is open: ``pause`` is the time until a probe finds out whether it works again."""
+
+    reason = "breaker_open"
+    default_pause = timedelta(seconds=5)
 
 
 class CardUnknown(GatewayError):

@@ -10,20 +10,24 @@ from yarl import URL
 from junhong_cmp.clock import SystemClock
 from junhong_cmp.errors import ConfigError
 from junhong_cmp.gateway.bulkhead import Bulkhead
+from junhong_cmp.gateway.card_list import CardPage
 from junhong_cmp.gateway.client import (
     CardRef,
     GatewayAccount,
+    GatewayCall,
     GatewayCalls,
     RealNameAnswer,
     StatusAnswer,
     UsageAnswer,
 )
 from junhong_cmp.gateway.directory import Directory
-from junhong_cmp.gateway.drivers.generic import GenericDriver
+from junhong_cmp.gateway.drivers.table import DRIVERS, DriverParts, batch_size_of
 from junhong_cmp.gateway.endpoints import EndpointPolicy
 from junhong_cmp.gateway.errors import GatewayError, GatewayNotConfigured, WrongCard
 from junhong_cmp.gateway.operations import OperationAnswer
+from junhong_cmp.gateway.sessions import SessionAnswer
 from junhong_cmp.gateway.signing import Credential
+from junhong_cmp.gateway.tokens import TokenStore
 from junhong_cmp.gateway.transport import GatewayTimeouts, HttpTransport
 
 log = structlog.stdlib.get_logger(__name__)
@@ -34,11 +38,10 @@ _DEFAULT_TIMEOUTS: Final = GatewayTimeouts()
 class HttpGateway:
     """An HTTP gateway hands each call to the driver of its account, within that account's slots."""
 
-    def __init__(
-        self, transport: HttpTransport, drivers: Mapping[str, GatewayCalls], bulkhead: Bulkhead
-    ) -> None:
-        self._transport = transport
-        self._drivers = dict(drivers)
+    def __init__(self, parts: DriverParts, bulkhead: Bulkhead) -> None:
+        self._transport = parts.transport
+        self._tokens = parts.tokens
+        self._drivers: dict[str, GatewayCalls] = {name: row.open(parts) for name, row in DRIVERS.items()}
         self._bulkhead = bulkhead
 
     async def open(self) -> None:
@@ -47,6 +50,7 @@ class HttpGateway:
 
     async def close(self) -> None:
         """Close all connections."""
+        await self._tokens.close()
         await self._transport.close()
 
     async def query_usage(self, account: GatewayAccount, card: CardRef) -> UsageAnswer:
@@ -66,10 +70,34 @@ class HttpGateway:
         async with self._calling(account, card) as driver:
             return await driver.query_status(account, card)
 
+    async def query_status_batch(
+        self, account: GatewayAccount, cards: Sequence[CardRef]
+    ) -> Mapping[int, StatusAnswer | GatewayError]:
+        """Return a state or an error for every card, by card id."""
+        async with self._calling(account, None) as driver:
+            return await driver.query_status_batch(account, cards)
+
     async def query_realname(self, account: GatewayAccount, card: CardRef) -> RealNameAnswer:
         """Return the card's real-name state."""
         async with self._calling(account, card) as driver:
             return await driver.query_realname(account, card)
+
+    async def query_realname_batch(
+        self, account: GatewayAccount, cards: Sequence[CardRef]
+    ) -> Mapping[int, RealNameAnswer | GatewayError]:
+        """Return a state or an error for every card, by card id."""
+        async with self._calling(account, None) as driver:
+            return await driver.query_realname_batch(account, cards)
+
+    async def query_session(self, account: GatewayAccount, card: CardRef) -> SessionAnswer:
+        """Return whether the card is on the network."""
+        async with self._calling(account, card) as driver:
+            return await driver.query_session(account, card)
+
+    async def list_cards(self, account: GatewayAccount, cursor: str | None) -> CardPage:
+        """Return a page of the account's cards."""
+        async with self._calling(account, None) as driver:
+            return await driver.list_cards(account, cursor)
 
     async def stop(self, account: GatewayAccount, card: CardRef, request_id: str) -> OperationAnswer:
         """Have the card's service stopped; AlreadyDone if it was."""
@@ -87,6 +115,10 @@ class HttpGateway:
         """Return how far the stop or resume sent as ``request_id`` has come."""
         async with self._calling(account, card) as driver:
             return await driver.query_operation(account, card, request_id)
+
+    def batch_size(self, account: GatewayAccount, call: GatewayCall) -> int:
+        """Return the most cards of the account one such call may ask about."""
+        return batch_size_of(account, call)
 
     @asynccontextmanager
     async def _calling(self, account: GatewayAccount, card: CardRef | None) -> AsyncIterator[GatewayCalls]:
@@ -135,9 +167,9 @@ def open_http_gateway(
     directory = Directory(
         policy, base_url=base_url, credentials=credentials, default_credential=default_credential
     )
-    transport = HttpTransport(timeouts)
-    drivers = {"generic": GenericDriver(transport, directory, SystemClock())}
-    return HttpGateway(transport, drivers, Bulkhead(patience=timeouts.total))
+    clock = SystemClock()
+    parts = DriverParts(HttpTransport(timeouts), directory, clock, TokenStore(clock))
+    return HttpGateway(parts, Bulkhead(patience=timeouts.total))
 
 
 def _host_of(base_url: str) -> tuple[str, ...]:

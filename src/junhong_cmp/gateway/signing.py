@@ -27,7 +27,7 @@ _NONCE_BYTES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A key shared with a gateway: its public id and its secret, which no repr shows."""
+    """A key shared with a gateway or carrier: its public id and its secret, which no repr shows."""
 
     key_id: str
     secret: str = field(repr=False)
@@ -36,10 +36,21 @@ class Credential:
         problems = []
         if not _KEY_ID.fullmatch(self.key_id):
             problems.append("网关密钥编号只能由 1 至 64 个字母、数字、点、下划线或连字符组成")
-        if len(self.secret.encode()) < _MIN_SECRET_BYTES:
-            problems.append(f"网关密钥太短，至少需要 {_MIN_SECRET_BYTES} 字节")
+        if not self.secret:
+            problems.append("网关密钥不能为空")
         if problems:
             raise ConfigError(problems)
+
+
+def check_strength(credential: Credential) -> None:
+    """Return if the secret is long enough to sign with; how long those of carriers are is theirs to say.
+
+    Raises:
+        ConfigError: it is not.
+
+    """
+    if len(credential.secret.encode()) < _MIN_SECRET_BYTES:
+        raise ConfigError([f"网关密钥太短，至少需要 {_MIN_SECRET_BYTES} 字节"])
 
 
 def canonical_request(*, path: str, key_id: str, timestamp: str, nonce: str, body: bytes) -> bytes:

@@ -1,11 +1,10 @@
-"""A carrier one can run: the generic contract over HTTP, on this machine, misbehaving as told."""
+"""A carrier one can run: any interface of the table over HTTP, on this machine, misbehaving as told."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
@@ -14,13 +13,13 @@ from aiohttp import web
 
 from junhong_cmp.errors import ConfigError, DependencyUnavailableError
 from junhong_cmp.gateway.signing import Credential
-from junhong_cmp.gateway.simulator_api import JSON, OPS, CarrierApi, Reply, refuse
 from junhong_cmp.gateway.simulator_cards import CardBook
 from junhong_cmp.gateway.simulator_faults import FaultPlan, Throttle
 from junhong_cmp.gateway.simulator_log import RequestLog
 from junhong_cmp.gateway.simulator_service import CarrierService
 from junhong_cmp.gateway.simulator_stats import SimulatorStats
-from junhong_cmp.gateway.verifier import RequestVerifier
+from junhong_cmp.gateway.simulators.dialect import JSON, Reply, Request, SimulatorParts
+from junhong_cmp.gateway.simulators.table import SIMULATORS
 
 STATS_PATH: Final = "/_sim/stats"
 
@@ -30,9 +29,14 @@ _SHUTDOWN_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatorConfig:
-    """How the carrier behaves; ``port`` 0 takes a free one, ``throttle_qps`` counts per account."""
+    """How the carrier behaves; ``port`` 0 takes a free one, ``throttle_qps`` counts per account.
+
+    ``driver`` says whose interface it speaks, ``cards`` are the numbers on its list of cards.
+    """
 
     credential: Credential
+    driver: str = "generic"
+    cards: Collection[str] = ()
     host: str = "127.0.0.1"
     port: int = 0
     latency: timedelta = timedelta(0)
@@ -115,11 +119,9 @@ class CarrierSimulator:
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.method == "GET" and request.path == STATS_PATH:
             return web.Response(body=orjson.dumps(self._stats.snapshot()), content_type=JSON)
-        op = OPS.get(request.path)
-        if op is None or request.method != "POST":
-            return _response(refuse(HTTPStatus.NOT_FOUND, "bad_request", "没有这个接口"))
         body = await request.read()
-        return _response(await self._service.respond(op, request.path, request.headers, body))
+        asked = Request(request.method, request.path, request.query, request.headers, body)
+        return _response(await self._service.respond(asked))
 
 
 async def serve(
@@ -137,14 +139,19 @@ async def serve(
 
 def _compose(config: SimulatorConfig, log: RequestLog, stats: SimulatorStats) -> CarrierService:
     book = CardBook(
-        seed=config.seed, unknown_rate=config.unknown_rate, operation_delay=config.operation_delay
+        seed=config.seed,
+        unknown_rate=config.unknown_rate,
+        operation_delay=config.operation_delay,
+        cards=config.cards,
     )
+    open_dialect = SIMULATORS.get(config.driver)
+    if open_dialect is None:
+        raise ConfigError([f"没有这种网关的模拟器：{config.driver}，可选：{'、'.join(SIMULATORS)}"])
     faults = FaultPlan(
         latency=config.latency, jitter=config.jitter, error_rate=config.error_rate, seed=config.seed
     )
     return CarrierService(
-        api=CarrierApi(book),
-        verifier=RequestVerifier({config.credential.key_id: config.credential}),
+        dialect=open_dialect(SimulatorParts(book, config.credential)),
         faults=faults,
         throttle=Throttle(config.throttle_qps),
         log=log,

@@ -1,9 +1,12 @@
 """The cards of the simulated carrier: every one is computed from its number, so there can be millions."""
 
 import hashlib
+from bisect import bisect_right
 from collections import OrderedDict
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from ipaddress import IPv4Address
 from typing import Final
 
 from junhong_cmp.gateway.operations import OperationState
@@ -15,6 +18,8 @@ REALNAME_STATUSES: Final = ("verified", "unverified", "not_required")
 
 _CARRIER_TIME: Final = timezone(timedelta(hours=8))
 _HIGHEST_KB_PER_S: Final = 32
+_PRIVATE_NET: Final = int(IPv4Address("10.0.0.0"))
+_PRIVATE_SIZE: Final = 2**24
 _REMEMBERED_OPERATIONS: Final = 100_000
 _ICCID19: Final = 19
 
@@ -46,15 +51,34 @@ class Operation:
         return OperationState.DONE if now >= self.done_at else OperationState.PENDING
 
 
-class CardBook:
-    """A card book knows the state of every card, and remembers only what was changed."""
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A card's data session."""
 
-    def __init__(self, *, seed: int, unknown_rate: float, operation_delay: timedelta) -> None:
+    ip: str
+    since: datetime
+
+
+class CardBook:
+    """A card book knows the state of every card, and remembers only what was changed.
+
+    ``cards`` are the numbers on its list; it answers for all others as well.
+    """
+
+    def __init__(
+        self,
+        *,
+        seed: int,
+        unknown_rate: float,
+        operation_delay: timedelta,
+        cards: Collection[str] = (),
+    ) -> None:
         self._seed = seed
         self._unknown_per_mille = round(unknown_rate * 1000)
         self._operation_delay = operation_delay
         self._operations: OrderedDict[str, Operation] = OrderedDict()
         self._latest: dict[str, Operation] = {}
+        self._listed = sorted({iccid for iccid in cards if self.knows(iccid)})
 
     def knows(self, iccid: str) -> bool:
         """Tell whether the carrier has this card; a fixed share of all numbers is unknown to it."""
@@ -77,6 +101,19 @@ class CardBook:
     def real_name(self, iccid: str) -> str:
         """Return the card's real-name state."""
         return REALNAME_STATUSES[_draw(iccid, self._seed, "real-name") % len(REALNAME_STATUSES)]
+
+    def session(self, iccid: str, now: datetime) -> Session | None:
+        """Return the session of a card on the network: two in three of those that run, by the hour."""
+        hour = now.astimezone(_CARRIER_TIME).replace(minute=0, second=0, microsecond=0)
+        drawn = _draw(iccid, self._seed, f"session:{hour.isoformat()}")
+        if self.status(iccid, now) != RUNNING or drawn % 3 == 0:
+            return None
+        return Session(ip=str(IPv4Address(_PRIVATE_NET + drawn % _PRIVATE_SIZE)), since=hour)
+
+    def list_after(self, iccid: str, limit: int) -> Sequence[str]:
+        """Return the next numbers of the list after one of them; an empty text asks for the first."""
+        begin = bisect_right(self._listed, iccid)
+        return self._listed[begin : begin + limit]
 
     def operate(self, iccid: str, target: str, request_id: str, now: datetime) -> Operation | None:
         """Begin an operation, or return the one this request id began; None if there is nothing to do."""

@@ -1,4 +1,4 @@
-"""One HTTP POST to a gateway: pooled connections, every wait bounded, nothing taken on trust."""
+"""One HTTP call to a gateway: pooled connections, every wait bounded, nothing taken on trust."""
 
 import asyncio
 import ssl
@@ -18,6 +18,7 @@ from junhong_cmp.gateway.failures import failure_of, is_dropped_connection
 
 _IDLE_CONNECTION_S: Final = 15.0  # well below the 60 to 75 s after which common servers close
 _DNS_TTL_S: Final = 60
+_JSON: Final = {"Content-Type": "application/json"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,16 @@ class HttpAnswer:
     body: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class _Request:
+    method: str
+    url: URL
+    headers: Mapping[str, str]
+    body: bytes | None = None
+
+
 class HttpTransport:
-    """A transport posts bytes and returns whole answers, over connections it keeps."""
+    """A transport sends a request and returns its whole answer, over connections it keeps."""
 
     def __init__(self, timeouts: GatewayTimeouts, *, resolver: AbstractResolver | None = None) -> None:
         self._timeouts = timeouts
@@ -68,6 +77,8 @@ class HttpTransport:
             auto_decompress=False,  # read_body inflates within the limit
             trust_env=False,
         )
+        # Else it sends a GET again by itself, harmless or not: some carriers stop cards by GET.
+        self._session._retry_connection = False  # noqa: SLF001 - there is no public switch
 
     async def close(self) -> None:
         """Close all connections."""
@@ -90,14 +101,36 @@ class HttpTransport:
             GatewayError: no complete answer came; says what to do.
 
         """
+        return await self._send(lambda: _Request("POST", url, {**_JSON, **sign()}, body), resend=resend)
+
+    async def get(
+        self, url: URL, *, headers: Callable[[], Mapping[str, str]] | None = None, resend: bool = True
+    ) -> HttpAnswer:
+        """Get an answer to a question that is all in its address; see :meth:`post`.
+
+        Args:
+            url: must have passed the endpoint policy; sent as it is encoded.
+            headers: makes the headers of an attempt.
+            resend: whether the call is harmless.
+
+        Raises:
+            GatewayError: no complete answer came; says what to do.
+
+        """
+        return await self._send(
+            lambda: _Request("GET", url, headers() if headers is not None else {}), resend=resend
+        )
+
+    async def _send(self, make: Callable[[], _Request], *, resend: bool) -> HttpAnswer:
+        """Make a request and send it, once more if it is harmless and the connection drops."""
         try:
             async with asyncio.timeout(self._timeouts.total.total_seconds()):
                 try:
-                    return await self._attempt(url, body, sign())
+                    return await self._attempt(make())
                 except (aiohttp.ClientError, OSError) as error:
                     if not resend or not is_dropped_connection(error):
                         raise
-                return await self._attempt(url, body, sign())
+                return await self._attempt(make())
         except aiohttp.ClientError as error:  # first: its connect and read timeouts are TimeoutErrors too
             raise failure_of(error) from error
         except TimeoutError as error:
@@ -105,11 +138,11 @@ class HttpTransport:
         except OSError as error:
             raise Transient("与网关的连接中断") from error
 
-    async def _attempt(self, url: URL, body: bytes, headers: Mapping[str, str]) -> HttpAnswer:
+    async def _attempt(self, request: _Request) -> HttpAnswer:
         if self._session is None:
             raise Transient("网关客户端尚未打开或已关闭", maybe_executed=False)
-        async with self._session.post(
-            url, data=body, headers={"Content-Type": "application/json", **headers}, allow_redirects=False
+        async with self._session.request(
+            request.method, request.url, data=request.body, headers=request.headers, allow_redirects=False
         ) as response:
             try:
                 content = await read_body(response)

@@ -14,4 +14,7 @@ def gateway_account(account: CarrierAccount) -> GatewayAccount:
         credential_ref=account.credential_ref,
         usage_unit=account.usage_unit,
         concurrency=account.concurrency,
+        batch_size=account.batch_size,
+        billing_day=account.billing_day,
+        tz=account.tz,
     )

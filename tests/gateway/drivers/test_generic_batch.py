@@ -1,9 +1,11 @@
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from junhong_cmp.gateway.answers import usage_answer
 from junhong_cmp.gateway.client import CardRef, UsageAnswer
 from junhong_cmp.gateway.drivers.generic_batch import batch_answers
 from junhong_cmp.gateway.errors import BadResponse, CardUnknown, GatewayError, WrongCard
@@ -19,7 +21,11 @@ def item(iccid: str, used: object = 5) -> dict[str, object]:
 
 
 def read(*items: object, cards: tuple[CardRef, ...] = (ONE, TWO)) -> dict[int, UsageAnswer | GatewayError]:
-    return batch_answers({"items": list(items)}, cards, default_unit="KB", now=NOW)
+    return batch_answers({"items": list(items)}, cards, read_usage)
+
+
+def read_usage(fields: Mapping[str, object], card: CardRef) -> UsageAnswer:
+    return usage_answer(fields, card, default_unit="KB", now=NOW)
 
 
 def test_answers_find_their_cards_in_any_order_and_form() -> None:
@@ -63,7 +69,7 @@ def test_a_short_form_that_fits_two_cards_belongs_to_neither() -> None:
 )
 def test_what_is_no_list_of_items_is_refused(fields: dict[str, object]) -> None:
     with pytest.raises(BadResponse):
-        batch_answers(fields, [ONE], default_unit="KB", now=NOW)
+        batch_answers(fields, [ONE], read_usage)
 
 
 @given(

@@ -1,0 +1,65 @@
+"""The drivers there are: a row for each carrier interface."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from junhong_cmp.clock import Clock
+from junhong_cmp.gateway.client import GatewayAccount, GatewayCall, GatewayCalls
+from junhong_cmp.gateway.directory import Directory
+from junhong_cmp.gateway.drivers.generic import GenericDriver
+from junhong_cmp.gateway.drivers.generic_batch import MAX_BATCH as GENERIC_BATCH
+from junhong_cmp.gateway.tokens import TokenStore
+from junhong_cmp.gateway.transport import HttpTransport
+
+
+@dataclass(frozen=True, slots=True)
+class DriverParts:
+    """What drivers are made of; ``tokens`` is closed by the gateway that owns them."""
+
+    transport: HttpTransport
+    directory: Directory
+    clock: Clock
+    tokens: TokenStore
+
+
+@dataclass(frozen=True, slots=True)
+class DriverDefaults:
+    """What an account of the driver has unless it says otherwise, and the largest batch of each query."""
+
+    billing_day: int = 1
+    usage_unit: str = "KB"
+    batch_sizes: Mapping[GatewayCall, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DriverRow:
+    """A driver: its ``name`` in an account's row, the carrier it is usually for, and how it is made."""
+
+    name: str
+    carrier: str
+    open: Callable[[DriverParts], GatewayCalls]
+    defaults: DriverDefaults
+
+
+def _generic(parts: DriverParts) -> GatewayCalls:
+    return GenericDriver(parts.transport, parts.directory, parts.clock)
+
+
+_ROWS: Final = (
+    DriverRow(
+        name="generic",
+        carrier="other",
+        open=_generic,
+        defaults=DriverDefaults(batch_sizes=dict.fromkeys(GatewayCall, GENERIC_BATCH)),
+    ),
+)
+
+DRIVERS: Final[Mapping[str, DriverRow]] = {row.name: row for row in _ROWS}
+
+
+def batch_size_of(account: GatewayAccount, call: GatewayCall) -> int:
+    """Return the most cards of the account one such call may ask about; 1 means single calls only."""
+    row = DRIVERS.get(account.driver)
+    offered = 1 if row is None else row.defaults.batch_sizes.get(call, 1)
+    return max(1, min(account.batch_size, offered))

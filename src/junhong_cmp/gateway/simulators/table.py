@@ -1,0 +1,11 @@
+"""The carriers that can be simulated: a row for each driver."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from junhong_cmp.gateway.simulators.dialect import Dialect, SimulatorParts
+from junhong_cmp.gateway.simulators.generic import GenericDialect
+
+SIMULATORS: Final[Mapping[str, Callable[[SimulatorParts], Dialect]]] = {
+    "generic": GenericDialect,
+}
