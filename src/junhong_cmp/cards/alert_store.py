@@ -28,6 +28,8 @@ _CANDIDATES = """
 """
 _CONDITIONS: Final[Mapping[AlertKind, str]] = {
     AlertKind.THRESHOLD: "c.cycle = $6 AND c.threshold_kb > 0 AND c.cycle_used_kb >= c.threshold_kb * $4",
+    AlertKind.PLAN_USAGE: "c.cycle = $6 AND EXISTS (SELECT FROM data_plan AS p"
+    " WHERE p.account_id = c.account_id AND p.name = c.plan AND c.cycle_used_kb >= p.quota_kb * $4)",
     AlertKind.STALE_DATA: "c.polling_enabled"
     " AND coalesce(c.carddata_succeeded_at, c.created_at) <= $5 - $4 * interval '1 hour'",
     AlertKind.API_FAILURE: "c.polling_enabled"
@@ -54,7 +56,7 @@ async def list_alert_rules(pool: Pool, kinds: Collection[AlertKind]) -> list[Ale
 async def find_alert_candidates(
     pool: Pool, rule: AlertRule, place: tuple[int, CycleId, int], now: datetime, limit: int
 ) -> list[Card]:
-    """Return cards the rule may speak about and has not yet, by id.
+    """Return cards the rule may speak about and has not yet, by id; a rule about pools has no cards here.
 
     ``place`` is the account, its current cycle, and the card id to go on after.
     """

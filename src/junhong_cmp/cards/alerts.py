@@ -1,21 +1,25 @@
 """When an alert rule speaks about a card, and what it says. Pure.
 
-A rule's ``threshold`` is, by kind: the share of the card's own limit (0.8 = 80 %), hours without a good
-reading, failures in a row, or days before the card expires.
+A rule's ``threshold`` is, by kind: the share of the card's own threshold, of its plan or of its pool
+(0.8 = 80 %), hours without a good reading, failures in a row, or days before the card expires.
 """
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Final
 
+from junhong_cmp.cards.limits import NO_LIMITS, CardLimits, PoolState
 from junhong_cmp.cards.model import Card
 from junhong_cmp.cards.usage import CycleId
 
 
 class AlertKind(StrEnum):
-    """What a rule watches; the values are those of ``alert_rule.kind`` that need nothing but the card."""
+    """What a rule watches; the values of ``alert_rule.kind``."""
 
     THRESHOLD = "threshold"
+    PLAN_USAGE = "plan_usage"
+    POOL_USAGE = "pool_usage"
     STALE_DATA = "stale_data"
     API_FAILURE = "api_failure"
     EXPIRY = "expiry"
@@ -34,11 +38,21 @@ class AlertRule:
     threshold: float
 
 
-def alert_text(rule: AlertRule, card: Card, cycle: CycleId, now: datetime) -> str | None:
+USAGE_KINDS: Final = (AlertKind.THRESHOLD, AlertKind.PLAN_USAGE, AlertKind.POOL_USAGE)
+"""What only a reading can change."""
+
+
+def alert_text(
+    rule: AlertRule, card: Card, cycle: CycleId, now: datetime, limits: CardLimits = NO_LIMITS
+) -> str | None:
     """Return what the rule says about the card in its account's current cycle, None if nothing."""
     match rule.kind:
         case AlertKind.THRESHOLD:
-            return _over_limit(rule, card, cycle)
+            return _over_limit(rule, card, cycle, card.threshold_kb, "阈值")
+        case AlertKind.PLAN_USAGE:
+            return _over_limit(rule, card, cycle, limits.plan_kb, "套餐")
+        case AlertKind.POOL_USAGE:
+            return None if limits.pool is None else pool_alert_text(rule, limits.pool, cycle)
         case AlertKind.STALE_DATA:
             return _stale(rule, card, now)
         case AlertKind.API_FAILURE:
@@ -47,12 +61,21 @@ def alert_text(rule: AlertRule, card: Card, cycle: CycleId, now: datetime) -> st
             return _expiring(rule, card, now)
 
 
-def _over_limit(rule: AlertRule, card: Card, cycle: CycleId) -> str | None:
-    if not card.threshold_kb or card.cycle != cycle:  # a reading of an earlier cycle says nothing of this one
+def pool_alert_text(rule: AlertRule, pool: PoolState, cycle: CycleId) -> str | None:
+    """Return what the rule says about a pool, whichever of its cards is looked at."""
+    if pool.cycle != cycle or not pool.capacity_kb or pool.used_kb < pool.capacity_kb * rule.threshold:
         return None
-    if card.cycle_used_kb < card.threshold_kb * rule.threshold:
+    return (
+        f"流量池 {pool.name} 本周期已用 {pool.used_kb} KB，容量 {pool.capacity_kb} KB 的 {rule.threshold:.0%}"
+    )
+
+
+def _over_limit(rule: AlertRule, card: Card, cycle: CycleId, limit_kb: int | None, limit: str) -> str | None:
+    if not limit_kb or card.cycle != cycle:  # a reading of an earlier cycle says nothing of this one
         return None
-    return f"本周期已用 {card.cycle_used_kb} KB，阈值 {card.threshold_kb} KB 的 {rule.threshold:.0%}"
+    if card.cycle_used_kb < limit_kb * rule.threshold:
+        return None
+    return f"本周期已用 {card.cycle_used_kb} KB，{limit} {limit_kb} KB 的 {rule.threshold:.0%}"
 
 
 def _stale(rule: AlertRule, card: Card, now: datetime) -> str | None:

@@ -13,7 +13,7 @@ from junhong_cmp.db.pool import Conn
 # Ordered by id before locking, so that batches that share cards never deadlock. Not a plain
 # FOR UPDATE: rows that refer to a card (imports, operations) need not wait for a poll.
 _LOCK = """
-    SELECT c.id, c.account_id, c.status, c.carrier_status_raw, c.real_name_status, c.orphan,
+    SELECT c.id, c.account_id, c.status, c.carrier_status_raw, c.stop_reason, c.real_name_status, c.orphan,
         c.not_found_count, c.cycle, c.cycle_used_kb, c.last_reading_kb, c.last_reading_at,
         c.carddata_attempted_at, c.carddata_succeeded_at, c.carddata_fail_count,
         c.cardstatus_attempted_at, c.cardstatus_succeeded_at, c.cardstatus_fail_count,

@@ -62,10 +62,13 @@ class Recorded:
     """The outcome of one observation, in the order the observations were given.
 
     ``changed``: the card's state differs from before (status, real-name state, orphan flag,
-    billing cycle). ``delta_kb``: usage this reading added. ``fail_count``: failures in a row.
+    billing cycle). ``delta_kb``: usage this reading added; ``cycle`` and ``used_kb`` are the card's after it.
+    ``fail_count``: failures in a row.
     """
 
     outcome: RecordOutcome
     changed: bool = False
     delta_kb: int = 0
     fail_count: int = 0
+    cycle: str | None = None
+    used_kb: int | None = None

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import Final
 
+import asyncpg
+
 from junhong_cmp.cards.locking import admit
-from junhong_cmp.cards.model import PollTopic
+from junhong_cmp.cards.model import CardStatus, PollTopic, StopReason
 from junhong_cmp.cards.observations import (
     FailureWrite,
     RealNameWrite,
@@ -12,6 +14,7 @@ from junhong_cmp.cards.observations import (
     RecordOutcome,
     StatusWrite,
 )
+from junhong_cmp.cards.stop_reasons import find_ordered_stops, stop_reason_after
 from junhong_cmp.db.pool import Conn
 from junhong_cmp.db.rows import execute_rows
 
@@ -20,15 +23,15 @@ ORPHAN_AFTER: Final = 5
 
 _STATUS = """
     UPDATE iot_card AS c SET
-        carrier_status_raw = w.raw, status = w.status,
+        carrier_status_raw = w.raw, status = w.status, stop_reason = w.stop_reason,
         status_changed_at = CASE WHEN c.status <> w.status THEN w.observed_at ELSE c.status_changed_at END,
         cardstatus_attempted_at = greatest(c.cardstatus_attempted_at, w.observed_at),
         cardstatus_succeeded_at = w.observed_at,
         cardstatus_fail_count =
             CASE WHEN c.cardstatus_attempted_at > w.observed_at THEN c.cardstatus_fail_count ELSE 0 END,
         orphan = false, not_found_count = 0, version = c.version + w.changed::int, updated_at = now()
-    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::timestamptz[], $5::bool[])
-        AS w (card_id, raw, status, observed_at, changed)
+    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::bool[])
+        AS w (card_id, raw, status, stop_reason, observed_at, changed)
     WHERE c.id = w.card_id
 """
 _HISTORY = """
@@ -64,13 +67,18 @@ async def record_status(conn: Conn, writes: Sequence[StatusWrite]) -> list[Recor
     updates: list[tuple[object, ...]] = []
     history: list[tuple[object, ...]] = []
     async with conn.transaction():
-        for write, row in zip(writes, await admit(conn, PollTopic.CARDSTATUS, writes), strict=True):
+        rows = await admit(conn, PollTopic.CARDSTATUS, writes)
+        ordered = await find_ordered_stops(conn, _newly_stopped(writes, rows))
+        for write, row in zip(writes, rows, strict=True):
             if isinstance(row, RecordOutcome):
                 results.append(Recorded(outcome=row))
                 continue
             is_new = (row["status"], row["carrier_status_raw"]) != (write.status, write.raw)
             changed = row["status"] != write.status or row["orphan"]
-            updates.append((write.card_id, write.raw, write.status, write.observed_at, changed))
+            reason = stop_reason_after(
+                StopReason(row["stop_reason"]), write.status, ordered.get(write.card_id)
+            )
+            updates.append((write.card_id, write.raw, write.status, reason, write.observed_at, changed))
             if is_new:
                 before = (row["status"], write.status, row["carrier_status_raw"], write.raw)
                 history.append((write.card_id, *before, write.observed_at))
@@ -121,3 +129,16 @@ async def record_failure(
             )
         await execute_rows(conn, _FAILURE.format(topic=topic.value), updates)
     return results
+
+
+def _newly_stopped(
+    writes: Sequence[StatusWrite], rows: Sequence[asyncpg.Record | RecordOutcome]
+) -> list[int]:
+    """Return the cards reported as stopped of which nobody knows yet why."""
+    return [
+        write.card_id
+        for write, row in zip(writes, rows, strict=True)
+        if write.status is CardStatus.SUSPENDED
+        and not isinstance(row, RecordOutcome)
+        and row["stop_reason"] == StopReason.NONE
+    ]

@@ -66,7 +66,13 @@ async def record_usage(conn: Conn, writes: Sequence[UsageWrite]) -> list[Recorde
             effects.add(write, before, change, terms)
             changed = change.state.cycle != before.cycle or row["orphan"]
             results.append(
-                Recorded(outcome=RecordOutcome.RECORDED, changed=changed, delta_kb=change.delta_kb)
+                Recorded(
+                    outcome=RecordOutcome.RECORDED,
+                    changed=changed,
+                    delta_kb=change.delta_kb,
+                    cycle=change.state.cycle,
+                    used_kb=change.state.cycle_used_kb,
+                )
             )
         await effects.write(conn)
     return results

@@ -11,11 +11,14 @@ import structlog
 from junhong_cmp.cards.account_store import list_accounts
 from junhong_cmp.cards.alert_store import find_alert_candidates, list_alert_rules, raise_alerts
 from junhong_cmp.cards.alerts import AlertKind, AlertRule, alert_text
+from junhong_cmp.cards.limit_store import count_pools, load_limits
+from junhong_cmp.cards.limits import NO_LIMITS, CardLimits
 from junhong_cmp.cards.model import Card, CarrierAccount
+from junhong_cmp.cards.pool_alerts import list_pool_ids, raise_pool_alerts
 from junhong_cmp.cards.usage import CycleId, billing_cycle
 from junhong_cmp.cards.zones import find_zone
 from junhong_cmp.clock import Clock, SystemClock
-from junhong_cmp.db.pool import Pool
+from junhong_cmp.db.pool import Conn, Pool
 from junhong_cmp.db.retrying import in_transaction
 from junhong_cmp.polling.config_manager import PollingConfigManager
 from junhong_cmp.polling.tasks import TaskType
@@ -59,6 +62,8 @@ class AlertSweep:
             return 0
         now, raised, after_id = self.clock.now(), 0, 0
         cycle = billing_cycle(now, account.billing_day, zone)
+        if rule.kind is AlertKind.POOL_USAGE:
+            return await self._apply_to_pools(rule, account, cycle, now)
         while not draining.is_set():
             place = (account.id, cycle, after_id)
             cards = await find_alert_candidates(self.pool, rule, place, now, self.page)
@@ -68,11 +73,26 @@ class AlertSweep:
             after_id = cards[-1].id
         return raised
 
+    async def _apply_to_pools(
+        self, rule: AlertRule, account: CarrierAccount, cycle: CycleId, now: datetime
+    ) -> int:
+        pool_ids = await list_pool_ids(self.pool, account.id)
+
+        async def look(conn: Conn) -> int:
+            await count_pools(conn, pool_ids, cycle)
+            return await raise_pool_alerts(conn, rule, account.id, cycle, now)
+
+        return await in_transaction(self.pool, look) if pool_ids else 0
+
     async def _raise(self, rule: AlertRule, cycle: CycleId, cards: list[Card], now: datetime) -> int:
+        limits: dict[int, CardLimits] = {}
+        if rule.kind is AlertKind.PLAN_USAGE and cards:
+            limits = await load_limits(self.pool, [card.id for card in cards])
         texts = [
             (card.id, text)
             for card in cards
-            if self._concerns(rule, card) and (text := alert_text(rule, card, cycle, now)) is not None
+            if self._concerns(rule, card)
+            and (text := alert_text(rule, card, cycle, now, limits.get(card.id, NO_LIMITS))) is not None
         ]
         if not texts:
             return 0

@@ -3,12 +3,12 @@
 import asyncio
 from typing import Final
 
-from junhong_cmp.cards.alerts import AlertKind
+from junhong_cmp.cards.alerts import USAGE_KINDS, AlertKind
 from junhong_cmp.polling.alert_sweep import AlertSweep
 from junhong_cmp.polling.handlers.periodic import PeriodicHandler
 from junhong_cmp.polling.tasks import TaskType
 
-_KINDS: Final = (AlertKind.THRESHOLD, AlertKind.STALE_DATA, AlertKind.API_FAILURE)
+_KINDS: Final = (*USAGE_KINDS, AlertKind.STALE_DATA, AlertKind.API_FAILURE)
 
 
 class AlertCheckHandler(PeriodicHandler):

@@ -1,0 +1,36 @@
+"""Why a card is stopped, when all the carrier says is that it is."""
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from junhong_cmp.cards.model import CardStatus, StopReason
+from junhong_cmp.db.pool import Conn
+
+_RUNNING: Final = frozenset({CardStatus.INVENTORY, CardStatus.TESTING, CardStatus.READY, CardStatus.ACTIVE})
+# The last one that may have reached the carrier: if that was a stop, it is why the card is stopped.
+_ORDERED = """
+    SELECT DISTINCT ON (card_id) card_id, kind, reason FROM card_operation
+    WHERE card_id = ANY ($1::bigint[])
+        AND (status IN ('sent', 'done') OR (status IN ('pending', 'unknown') AND sent_at IS NOT NULL))
+    ORDER BY card_id, requested_at DESC, id DESC
+"""
+
+
+def stop_reason_after(reason: StopReason, status: CardStatus, ordered: StopReason | None) -> StopReason:
+    """Return why a card whose reason was ``reason`` is stopped, now that its carrier reports ``status``.
+
+    ``ordered`` is what the card's last stop was for, if nothing came after it.
+    """
+    if status in _RUNNING:
+        return StopReason.NONE
+    if status is CardStatus.SUSPENDED and reason is StopReason.NONE:
+        return StopReason.CARRIER if ordered is None else ordered
+    return reason
+
+
+async def find_ordered_stops(conn: Conn, card_ids: Collection[int]) -> Mapping[int, StopReason]:
+    """Return what the last operation of each card was for, where that was a stop."""
+    if not card_ids:
+        return {}
+    rows = await conn.fetch(_ORDERED, list(card_ids))
+    return {row["card_id"]: StopReason(row["reason"]) for row in rows if row["kind"] == "stop"}
