@@ -38,8 +38,18 @@ def shard_claim(shard: ShardId) -> str:
 
 
 def account_slots(account_id: int) -> str:
-    """ZSET of ``<kind>:<card id>`` → end of the in-flight lease, unix milliseconds."""
+    """ZSET of ``<kind>:<card id>`` → end of the in-flight lease, unix milliseconds; one member a call."""
     return f"polling:{{account:{account_id}}}:slots"
+
+
+def account_riders(account_id: int) -> str:
+    """ZSET like the slots: the cards but the first of each call that is about several."""
+    return f"polling:{{account:{account_id}}}:riders"
+
+
+def account_budget(account_id: int, name: str) -> str:
+    """Count of what has been used of an account's budget named after its time, as ``day:2026-11-30``."""
+    return f"polling:{{account:{account_id}}}:used:{name}"
 
 
 def account_rate(account_id: int) -> str:
