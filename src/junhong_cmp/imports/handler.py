@@ -1,6 +1,7 @@
 """The handler of ``iot_card:import``."""
 
 import asyncio
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final
 
@@ -13,16 +14,37 @@ from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.db.retrying import in_transaction, is_outage
 from junhong_cmp.imports.chunk import SupersededError
+from junhong_cmp.imports.endings import add_result, finish_import
 from junhong_cmp.imports.errors import FileRefusedError
 from junhong_cmp.imports.importer import CHUNK_ROWS, CardAnnouncer, Importer
 from junhong_cmp.imports.model import ImportStatus, ImportTask
-from junhong_cmp.imports.store import find_import, finish_import, start_import
+from junhong_cmp.imports.store import find_import, start_import
 from junhong_cmp.imports.tasks import decode_payload
-from junhong_cmp.storage.errors import ObjectMissingError, StorageKeyError, StorageUnavailableError
+from junhong_cmp.storage.errors import (
+    ObjectMissingError,
+    StorageDeniedError,
+    StorageFullError,
+    StorageKeyError,
+    StorageUnavailableError,
+)
 from junhong_cmp.storage.store import Storage
 
 log = structlog.stdlib.get_logger(__name__)
 
+_NEVER: Final = (
+    FileRefusedError,
+    ObjectMissingError,
+    StorageKeyError,
+    StorageDeniedError,
+    StorageFullError,
+)
+"""What running the import again would only run into again."""
+_REASONS: Final[Mapping[type[Exception], str]] = {
+    ObjectMissingError: "文件不存在：",
+    StorageKeyError: "文件不存在：",
+    StorageDeniedError: "文件无法读写：",
+    StorageFullError: "结果文件无法保存，已导入的卡保留：",
+}
 _NO_STORAGE_DELAY: Final = timedelta(minutes=1)
 _OUTAGE_DELAY: Final = timedelta(seconds=10)
 _SUPERSEDED_DELAY: Final = timedelta(seconds=15)
@@ -56,12 +78,12 @@ class CardImportHandler:
             raise PutBack(_NO_STORAGE_DELAY, "对象存储未配置（JUNHONG_STORAGE_URL），导入任务暂缓")
         try:
             await self._run(self._importer, import_id, task.draining)
-        except (FileRefusedError, ObjectMissingError, StorageKeyError) as error:
-            reason = str(error) if isinstance(error, FileRefusedError) else f"文件不存在：{error}"
+        except _NEVER as error:
+            reason = _REASONS.get(type(error), "") + str(error)
             await self._fail(import_id, reason)
             raise SkipRetry(reason) from error
         except SupersededError as error:
-            await self._yield_to_other_run(import_id, error)
+            await self._stand_back(self._importer, import_id, error)
         except StorageUnavailableError as error:
             log.warning("对象存储暂不可用，导入任务已退回", import_id=import_id, reason=str(error))
             raise PutBack(_OUTAGE_DELAY, str(error)) from error
@@ -74,6 +96,9 @@ class CardImportHandler:
 
     async def _run(self, importer: Importer, import_id: int, draining: asyncio.Event) -> None:
         current = await in_transaction(self._pool, lambda conn: start_import(conn, import_id))
+        if current is not None and current.status is ImportStatus.CANCELLED:
+            await self._close_cancelled(importer, current)
+            return
         if current is None or current.status.is_final:
             status = "不存在" if current is None else current.status
             log.info("导入已结束，忽略这次投递", import_id=import_id, status=status)
@@ -92,16 +117,25 @@ class CardImportHandler:
         if await finish_import(self._pool, import_id, error=reason):
             log.error("导入失败", import_id=import_id, reason=reason)
 
-    async def _yield_to_other_run(self, import_id: int, error: SupersededError) -> None:
+    async def _stand_back(self, importer: Importer, import_id: int, error: SupersededError) -> None:
         current = await find_import(self._pool, import_id)
-        if current is None or current.status is not ImportStatus.RUNNING:
+        if current is None:
             return
-        log.info("同一导入正由另一个进程执行，稍后再看", import_id=import_id)
-        raise PutBack(_SUPERSEDED_DELAY, str(error)) from error
+        if current.status is ImportStatus.CANCELLED:
+            await self._close_cancelled(importer, current)
+        elif current.status is ImportStatus.RUNNING:
+            log.info("同一导入正由另一个进程执行，稍后再看", import_id=import_id)
+            raise PutBack(_SUPERSEDED_DELAY, str(error)) from error
+
+    async def _close_cancelled(self, importer: Importer, cancelled: ImportTask) -> None:
+        """Leave a result file of what had been dealt with when the import was cancelled."""
+        if cancelled.result_key is None and cancelled.total > 0:
+            await add_result(self._pool, cancelled.id, await importer.write_result(cancelled))
+        log.info("导入已取消，已导入的卡保留", import_id=cancelled.id, imported=cancelled.imported)
 
     async def _log_end(self, import_id: int) -> None:
         done = await find_import(self._pool, import_id)
-        if done is not None:
+        if done is not None and done.status is ImportStatus.DONE:
             log.info(
                 "导入完成",
                 import_id=import_id,

@@ -16,17 +16,21 @@ from junhong_cmp.cards.store import load_cards
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.db.retrying import in_transaction
 from junhong_cmp.imports.chunk import Chunk, Outcome, write_chunk
+from junhong_cmp.imports.endings import finish_import
 from junhong_cmp.imports.model import ImportTask
+from junhong_cmp.imports.pipeline import Announcing, read_ahead
 from junhong_cmp.imports.report import write_report
 from junhong_cmp.imports.row_store import list_latest_imported
 from junhong_cmp.imports.source import CardSource, Judged
-from junhong_cmp.imports.store import finish_import
+from junhong_cmp.imports.store import note_file
 from junhong_cmp.storage.store import Storage
 
 log = structlog.stdlib.get_logger(__name__)
 
 CHUNK_ROWS: Final = 500
 """Larger chunks gain little throughput and hold the event loop longer when their cards come back."""
+_CHUNKS_UNTOLD: Final = 2
+"""How many chunks may be committed and not yet announced when a process dies."""
 _DRAIN_DELAY: Final = timedelta(seconds=1)
 
 
@@ -41,10 +45,9 @@ class CardAnnouncer(Protocol):
 class Importer:
     """An importer carries one import from where the last run of it ended to its end.
 
-    It reads the file twice: once to see that it is whole and in which encoding, once for the rows.
-    Decoding and row rules run in a thread, piece by piece (docs/adr/0004).
-    New cards are announced after the commit of their chunk; a run that resumes announces those of the
-    last committed chunk again, because the run before may have died in between.
+    It reads the file twice: once to see that it is whole, once for the rows. While a chunk is written
+    the next one is read and the cards of the one before are announced, always after their commit. A run
+    that resumes announces those of the last two chunks again: the run before may have died in between.
     """
 
     def __init__(
@@ -65,26 +68,42 @@ class Importer:
 
         Raises:
             FileRefusedError, ObjectMissingError: the file can't be imported, now or later.
-            SupersededError: another run of the same import is at work or has ended it.
+            SupersededError: another run of the same import is at work, or it has been ended.
             PutBack: the process is draining; everything up to the last chunk is kept.
 
         """
         source = CardSource(self._storage, task)
-        await source.inspect(lambda: self._stop_if_draining(draining, task.next_line))
+        facts = await source.inspect(lambda: self._stop_if_draining(draining, task.next_line))
+        await note_file(self._pool, task.id, (), facts.lines)
         if task.next_line > 0:
             await self._announce_latest(task)
-        async with aclosing(self._chunks(source, task, account)) as chunks:
+        async with (
+            Announcing(self._announcer.cards_created) as announcing,
+            read_ahead(self._chunks(source, task, account)) as chunks,
+        ):
             async for chunk in chunks:
-                self._stop_if_draining(draining, chunk.first_line)
-                await self._write(task, chunk)
+                if draining.is_set():
+                    await announcing.settle()
+                    self._stop_if_draining(draining, chunk.first_line)
+                await announcing.hand(await self._write(task, chunk))
         self._stop_if_draining(draining, None)
-        await self._finish(task)
+        await finish_import(self._pool, task.id, result_key=await self.write_result(task))
+
+    async def write_result(self, task: ImportTask) -> str:
+        """Store the result file of what has been dealt with so far and return its key."""
+        # The hash makes the key hard to guess, and a second run replaces the file of the first.
+        key = f"imports/results/{task.id}-{task.file_sha256[:16]}.csv"
+        with tempfile.TemporaryDirectory(prefix="junhong-import-") as folder:
+            path = Path(folder) / "result.csv"
+            await write_report(self._pool, task.id, path)
+            await self._storage.put(key, path)
+        return key
 
     async def _announce_latest(self, task: ImportTask) -> None:
-        ids = await list_latest_imported(self._pool, task.id, self._chunk_rows)
-        cards = await load_cards(self._pool, ids)
-        log.info("继续导入", import_id=task.id, next_line=task.next_line, announced=len(cards))
-        if cards:
+        ids = await list_latest_imported(self._pool, task.id, _CHUNKS_UNTOLD * self._chunk_rows)
+        log.info("继续导入", import_id=task.id, next_line=task.next_line, announced=len(ids))
+        for at in range(0, len(ids), self._chunk_rows):
+            cards = await load_cards(self._pool, ids[at : at + self._chunk_rows])
             await self._announcer.cards_created(list(cards.values()))
 
     async def _chunks(
@@ -98,21 +117,10 @@ class Importer:
         if (last := cutter.rest()) is not None:
             yield last
 
-    async def _write(self, task: ImportTask, chunk: Chunk) -> None:
-        cards = await in_transaction(
+    async def _write(self, task: ImportTask, chunk: Chunk) -> list[Card]:
+        return await in_transaction(
             self._pool, lambda conn: write_chunk(conn, task.id, task.account_id, chunk)
         )
-        if cards:
-            await self._announcer.cards_created(cards)
-
-    async def _finish(self, task: ImportTask) -> None:
-        # The hash makes the key hard to guess, and a second run replaces the file of the first.
-        key = f"imports/results/{task.id}-{task.file_sha256[:16]}.csv"
-        with tempfile.TemporaryDirectory(prefix="junhong-import-") as folder:
-            path = Path(folder) / "result.csv"
-            await write_report(self._pool, task.id, path)
-            await self._storage.put(key, path)
-        await finish_import(self._pool, task.id, result_key=key)
 
     @staticmethod
     def _stop_if_draining(draining: asyncio.Event, line: int | None) -> None:

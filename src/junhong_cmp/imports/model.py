@@ -1,22 +1,24 @@
 """Import jobs and the outcome of each row, as PostgreSQL keeps them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 
 class ImportStatus(StrEnum):
-    """Where an import job is; DONE and FAILED are final."""
+    """Where an import job is; DONE, FAILED and CANCELLED are final."""
 
     PENDING = "pending"
     RUNNING = "running"
     DONE = "done"
     FAILED = "failed"
+    CANCELLED = "cancelled"
 
     @property
     def is_final(self) -> bool:
         """Whether nothing will change any more."""
-        return self in {ImportStatus.DONE, ImportStatus.FAILED}
+        return self not in {ImportStatus.PENDING, ImportStatus.RUNNING}
 
 
 class RowStatus(StrEnum):
@@ -32,6 +34,8 @@ class RowProblem(StrEnum):
 
     UNREADABLE = "row_unreadable"
     CELL_TOO_LONG = "cell_too_long"
+    CELL_SPOILED = "cell_spoiled"
+    REPEATED_HEADER = "repeated_header"
     ICCID_MISSING = "iccid_missing"
     DUPLICATE_IN_FILE = "duplicate_in_file"
     EXISTS = "exists"
@@ -56,7 +60,9 @@ class ImportTask:
     """An import job: one file for one account.
 
     ``total`` counts the rows dealt with so far; ``next_line`` is the first line of the file that is
-    not yet dealt with, and where a run after a crash goes on.
+    not yet dealt with, and where a run after a crash goes on. ``file_lines`` is about how many lines the
+    file has, as far as that is known; ``sheet`` names the sheet of a workbook, empty for the first that has
+    cards; ``notes`` say what is odd about the file as a whole.
     """
 
     id: int
@@ -65,6 +71,8 @@ class ImportTask:
     file_key: str
     file_sha256: str
     file_bytes: int
+    file_lines: int | None
+    sheet: str
     status: ImportStatus
     total: int
     imported: int
@@ -74,6 +82,7 @@ class ImportTask:
     next_line: int
     result_key: str | None
     error: str | None
+    notes: Sequence[str]
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None

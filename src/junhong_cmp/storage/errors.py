@@ -6,6 +6,8 @@
     ├── StorageUrlError          exit 78: the operator corrects the URL
     ├── StorageKeyError          a bug or an attack: refuse, never retry
     ├── ObjectMissingError       terminal: nothing will put the object back
+    ├── StorageDeniedError       terminal until the operator grants access
+    ├── StorageFullError         terminal until the operator makes room
     └── StorageUnavailableError  try again later
 """
 
@@ -28,6 +30,18 @@ class StorageKeyError(StorageError):
 
 class ObjectMissingError(StorageError):
     """There is no object under this key."""
+
+
+class StorageDeniedError(StorageError):
+    """The storage does not let this program read or write the object."""
+
+    exit_code = ExitCode.DEPENDENCY_UNAVAILABLE
+
+
+class StorageFullError(StorageError):
+    """There is no room for the object."""
+
+    exit_code = ExitCode.DEPENDENCY_UNAVAILABLE
 
 
 class StorageUnavailableError(StorageError):

@@ -10,7 +10,8 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import ObjectStore
 
-from junhong_cmp.storage.errors import ObjectMissingError, StorageKeyError, StorageUnavailableError
+from junhong_cmp.storage.errors import ObjectMissingError, StorageKeyError
+from junhong_cmp.storage.faults import storage_fault
 from junhong_cmp.storage.keys import check_key
 from junhong_cmp.storage.location import open_store
 
@@ -37,7 +38,8 @@ class Storage:
     """A storage keeps objects by key; every key is checked before it is used.
 
     All methods raise StorageKeyError for a bad key, ObjectMissingError where an object is needed
-    and absent, and StorageUnavailableError for everything that may pass.
+    and absent, StorageDeniedError and StorageFullError where an operator must act, and
+    StorageUnavailableError for everything that may pass.
     """
 
     def __init__(self, store: ObjectStore, *, url: str, root: Path | None) -> None:
@@ -110,6 +112,4 @@ async def _translated(call: Awaitable[T]) -> T:
     except FileNotFoundError as error:
         raise ObjectMissingError("对象不存在") from error
     except (BaseError, OSError) as error:
-        # Only the first line: what follows repeats the request with its headers.
-        summary = str(error).partition("\n")[0][:200]
-        raise StorageUnavailableError(f"对象存储暂不可用：{summary}") from error
+        raise storage_fault(error) from error
