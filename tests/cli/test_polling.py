@@ -1,6 +1,7 @@
 """``junhong polling`` as processes against real services, and a real worker that follows."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
@@ -9,6 +10,7 @@ from redis.asyncio import Redis
 from tests.polling.plant import add_account, add_cards, add_rule
 from tests.worker_process import WorkerProcess
 
+from junhong_cmp.cards.account_store import pause_account
 from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.db.pool import Pool
 
@@ -113,6 +115,29 @@ async def test_pause_and_resume(pool: Pool, account: CarrierAccount, junhong: Ju
     assert "账号 nobody 不存在" in junhong.errors
     await junhong("pause", "demo", "--type", "weather", code=2)
     await junhong("pause", "demo", "--for", "0s", code=2)
+
+
+async def test_pauses_tell_who_and_until_when(pool: Pool, account: CarrierAccount, junhong: Junhong) -> None:
+    assert await junhong("pauses") == "没有生效中的暂停\n"
+    await junhong("pause", "demo", "--type", "realname", "--for", "1h", "--reason", "[核对]")
+    async with pool.acquire() as conn:
+        await pause_account(conn, account.id, datetime.now(UTC) + timedelta(hours=2), "运营商限流")
+    page = await junhong("pauses")
+    for words in ("全部", "运营商", "运营商限流", "realname", "人工", "[核对]"):
+        assert words in page
+    whole, by_type = await junhong.json("pauses")
+    assert whole["task_type"] is None
+    assert whole["manual"] is False
+    assert by_type["task_type"] == "polling:realname"
+    assert by_type["manual"] is True
+    assert by_type["reason"] == "[核对]"
+    await junhong("resume", "demo")
+    await junhong("pause", "demo", "-r", "换证书")
+    assert [(row["manual"], row["reason"]) for row in await junhong.json("pauses")] == [
+        (True, "换证书"),
+        (True, "[核对]"),
+    ]
+    assert "人工恢复为止" in await junhong("pauses")
 
 
 async def test_now(pool: Pool, redis: Redis, account: CarrierAccount, junhong: Junhong) -> None:

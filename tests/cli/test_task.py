@@ -8,6 +8,7 @@ from tests.cli.test_queue import PREFIX, QUEUE, Junhong, finish, put
 
 from junhong_cmp.asynq.broker import Broker
 from junhong_cmp.asynq.broker_types import AckKind
+from junhong_cmp.asynq.cancel_requests import CancelPolicy, CancelRequest, decode_request
 from junhong_cmp.asynq.client import Client
 from junhong_cmp.asynq.keys import CANCEL_CHANNEL
 from junhong_cmp.asynq.task import EnqueueOptions, Task
@@ -91,5 +92,12 @@ async def test_a_task_in_work_is_only_cancelled(redis: Redis, junhong: Junhong) 
         await channel.get_message(timeout=5)
         assert await junhong("task", "cancel", "a") == "已请求取消：a（1 个实例收到）\n"
         message = await channel.get_message(timeout=5)
-    assert message is not None
-    assert message["data"] == b"a"
+        assert message is not None
+        assert message["data"] == b"a"
+        await junhong("task", "cancel", "a", "--then", "drop")
+        messages = [await channel.get_message(timeout=5) for _ in range(2)]
+    assert [decode_request(message["data"]) for message in messages if message is not None] == [
+        CancelRequest("a", CancelPolicy.DROP),
+        CancelRequest("a"),
+    ]
+    await junhong("task", "cancel", "a", "--then", "explode", code=2)

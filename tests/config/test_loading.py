@@ -177,6 +177,8 @@ def test_secret_files(tmp_path: Path) -> None:
     secret = resolution.settings.gateway.secret
     assert secret is not None
     assert secret.get_secret_value() == "file-canary"
+    (origin,) = (item.origin for item in resolution.values if item.variable == "JUNHONG_GATEWAY_SECRET")
+    assert origin == f"环境变量 JUNHONG_GATEWAY_SECRET_FILE={path}"
     both = problems(tmp_path, JUNHONG_GATEWAY_SECRET="x", JUNHONG_GATEWAY_SECRET_FILE=path)
     assert "JUNHONG_GATEWAY_SECRET 与 JUNHONG_GATEWAY_SECRET_FILE 只能设置其一" in both
 

@@ -8,6 +8,7 @@ from typing import Final
 from junhong_cmp.asynq import broker_presence
 from junhong_cmp.asynq.asynq_pb2 import SchedulerEnqueueEvent, SchedulerEntry
 from junhong_cmp.asynq.broker_ack import ArchiveLimits
+from junhong_cmp.asynq.cancel_requests import CancelPolicy
 from junhong_cmp.asynq.client import DEFAULT_MAX_PAYLOAD_BYTES
 from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.asynq.errors import PayloadTooLargeError
@@ -170,9 +171,13 @@ class Inspector:
         await self._desk.require(queue)
         await self._operator.update_payload(queue, task_id, payload)
 
-    async def cancel_processing(self, task_id: str) -> int:
-        """Ask whoever runs the task to cancel it; return how many servers heard."""
-        return await broker_presence.publish_cancel(self._redis, task_id)
+    async def cancel_processing(self, task_id: str, *, policy: CancelPolicy | None = None) -> int:
+        """Ask whoever runs the task to cancel it; return how many servers heard.
+
+        ``policy`` says what becomes of the task: tried again, set aside or dropped. Without it the server's
+        own applies; Go's servers know none and try again.
+        """
+        return await broker_presence.publish_cancel(self._redis, task_id, policy)
 
     async def check(self, queue: str, *, repair: bool = False) -> CheckReport:
         """Look for what does not fit together in a queue, and mend it with ``repair``; it may be in use.

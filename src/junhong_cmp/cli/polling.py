@@ -9,7 +9,7 @@ import typer
 from junhong_cmp.cards.account_cards import stream_account_cards
 from junhong_cmp.cards.iccid import IccidError, normalise
 from junhong_cmp.cards.store import find_by_iccids
-from junhong_cmp.cli import polling_rules
+from junhong_cmp.cli import polling_pauses, polling_rules
 from junhong_cmp.cli.inspection import print_json
 from junhong_cmp.cli.options import AsJson, ConfigFile, PostgresDsn, RedisUrl
 from junhong_cmp.cli.polling_access import PollingAccess, account_named, later, parse_task_type, until_text
@@ -46,6 +46,7 @@ def register(app: typer.Typer) -> None:
         ("now", "让卡立即到期，由主节点在账号限额内轮询", poll_now),
     ):
         group.command(name, cls=ChineseCommand, help=explanation)(command)
+    polling_pauses.register(group)
     polling_rules.register(group)
     app.add_typer(group, name="polling", help="轮询：暂停、恢复、立即轮询与轮询规则")
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from junhong_cmp.asynq.cancel_requests import CancelPolicy
 from junhong_cmp.asynq.inspector import PAGE_SIZE, Inspector
 from junhong_cmp.asynq.inspector_errors import InspectionError
 from junhong_cmp.asynq.inspector_types import BulkReport
@@ -140,13 +141,21 @@ def delete_tasks(
 
 def cancel_tasks(
     task_ids: Annotated[list[str], typer.Argument(metavar="编号…", help="任务编号")],
+    then: Annotated[
+        CancelPolicy | None,
+        typer.Option(
+            "--then",
+            metavar="去向",
+            help="取消后：retry 重试，archive 归档，drop 丢弃；不给则由实例自己决定（Go 实例总是重试）",
+        ),
+    ] = None,
     config_file: ConfigFile = None,
     redis_url: RedisUrl = None,
 ) -> None:
     """Ask the servers to cancel tasks; whether one is running them does not show here."""
 
     async def cancel(inspector: Inspector) -> list[int]:
-        return [await inspector.cancel_processing(task_id) for task_id in task_ids]
+        return [await inspector.cancel_processing(task_id, policy=then) for task_id in task_ids]
 
     for task_id, heard in zip(
         task_ids, Access(config_file, redis_url).run("无法请求取消", cancel), strict=True

@@ -130,7 +130,7 @@ def _overlay(
                 for part in variable.path[:-1]:
                     target = target[part]
                 target[variable.path[-1]] = layer.values[name]
-                origins[name] = layer.origin
+                origins[name] = layer.origin_of(name)
                 break
     return raw, origins
 

@@ -22,6 +22,12 @@ class Layer:
     values: dict[str, Any] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
+    """For a value that came from a file, the variable that named the file, and the file."""
+
+    def origin_of(self, name: str) -> str:
+        """Return where the value of a variable came from, for people."""
+        return f"{self.origin} {self.files[name]}" if name in self.files else self.origin
 
 
 def read_flags(flags: Mapping[str, object], variables: Mapping[str, Variable]) -> Layer:
@@ -114,6 +120,7 @@ def _read_secret_file(layer: Layer, variable: Variable, path: Path) -> None:
         return
     if text:
         layer.values[variable.name] = text
+        layer.files[variable.name] = f"{variable.file_name}={path}"
     else:
         layer.problems.append(f"{variable.file_name} 指向的文件 {path} 为空")
 

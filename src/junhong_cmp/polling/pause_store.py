@@ -1,6 +1,7 @@
 """Pauses operators order, in PostgreSQL: of an account, or of one of its task types."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -12,6 +13,14 @@ MANUAL: Final = "manual"
 
 _KNOWN: Final = frozenset(POLLING_TASK_TYPES)
 _LIST = "SELECT account_id, task_type, paused_until FROM polling_pause"
+_IN_FORCE = """
+    SELECT code, NULL AS task_type, paused_at AS since, paused_until AS until, pause_reason AS reason
+    FROM carrier_account WHERE paused_until > now()
+    UNION ALL
+    SELECT a.code, p.task_type, p.created_at, p.paused_until, p.reason
+    FROM polling_pause p JOIN carrier_account a ON a.id = p.account_id WHERE p.paused_until > now()
+    ORDER BY code, task_type NULLS FIRST
+"""
 _PAUSE_ACCOUNT = """
     UPDATE carrier_account
     SET paused_until = greatest(CASE WHEN paused_until > now() THEN paused_until END,
@@ -36,6 +45,33 @@ _PAUSE_TYPE = """
 _RESUME_TYPE = """
     DELETE FROM polling_pause WHERE account_id = $1 AND task_type = $2 RETURNING paused_until > now()
 """
+
+
+@dataclass(frozen=True, slots=True)
+class PauseInForce:
+    """A pause of an account, or of one of its task types; an operator's, or one a carrier made us take."""
+
+    account: str
+    task_type: str | None
+    manual: bool
+    reason: str
+    since: datetime | None
+    until: datetime
+
+
+async def list_pauses(conn: Conn) -> list[PauseInForce]:
+    """Return the pauses in force by account; one of the whole account comes before those of its types."""
+    return [
+        PauseInForce(
+            account=row["code"],
+            task_type=row["task_type"],
+            manual=row["task_type"] is not None or (row["reason"] or "").startswith(MANUAL),
+            reason=(row["reason"] or "").removeprefix(MANUAL).removeprefix(": "),
+            since=row["since"],
+            until=_aware(row["until"]),
+        )
+        for row in await conn.fetch(_IN_FORCE)
+    ]
 
 
 async def list_type_pauses(conn: Conn) -> Mapping[tuple[int, TaskType], datetime]:
