@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from junhong_cmp.cards.card_rows import card_from_row
+from junhong_cmp.cards.fresh_card import fresh_card
 from junhong_cmp.cards.iccid import is_same_card
 from junhong_cmp.cards.model import Card, NewCard
 from junhong_cmp.db.pool import Conn, Pool
@@ -27,7 +28,7 @@ _INSERT = """
             AND (c.iccid = n.iccid OR length(c.iccid) = 19 OR length(n.iccid) = 19))
     ORDER BY n.position
     ON CONFLICT (iccid) WHERE deleted_at IS NULL DO NOTHING
-    RETURNING *
+    RETURNING id, iccid
 """
 _FIND = "SELECT * FROM iot_card WHERE iccid19 = ANY ($1::text[]) AND deleted_at IS NULL ORDER BY id"
 _LOAD = "SELECT * FROM iot_card WHERE id = ANY ($1::bigint[]) AND deleted_at IS NULL"
@@ -67,8 +68,8 @@ async def insert_cards(conn: Conn, account_id: int, rows: Sequence[NewCard]) -> 
         [new.plan for new in news],
         [new.real_name_required for new in news],
     )
-    by_iccid = {row["iccid"]: row for row in inserted}
-    return [card_from_row(by_iccid[new.iccid]) for new in news if new.iccid in by_iccid]
+    ids = {row["iccid"]: row["id"] for row in inserted}
+    return [fresh_card(ids[new.iccid], account_id, new) for new in news if new.iccid in ids]
 
 
 async def find_by_iccids(conn: Conn, iccids: Collection[str]) -> dict[str, Card]:
