@@ -11,7 +11,8 @@ from junhong_cmp.imports.encoding import FileInspector
 from junhong_cmp.imports.errors import FileRefusedError
 from junhong_cmp.imports.header import Field
 from junhong_cmp.imports.limits import ImportLimits
-from junhong_cmp.imports.reader import CardFileReader, SheetRow
+from junhong_cmp.imports.reader import CardFileReader
+from junhong_cmp.imports.sheet_row import SheetRow
 
 A, B, C = "89860400000000000001", "89860400000000000002", "89860400000000000003"
 
@@ -91,9 +92,38 @@ def test_a_file_without_iccid_column_is_refused(data: bytes) -> None:
         read(data)
 
 
-def test_utf16_without_mark_is_refused_as_such() -> None:
-    with pytest.raises(FileRefusedError, match="缺少 BOM 的 UTF-16"):
-        read(f"ICCID\n{A}\n".encode("utf-16-le"))
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("piece", [1, 7, 4096])
+def test_utf16_without_mark_is_read(encoding: str, piece: int) -> None:
+    text = f"某公司一览表\r\n卡号ICCID\t套餐\r\n{A}\t一\r\n{B}\t丁\r\n"
+    rows = read(text.encode(encoding), piece=piece)
+    assert [(row.line, row.fields[Field.ICCID]) for row in rows] == [(3, A), (4, B)]
+
+
+@pytest.mark.parametrize("start", [b"\0", b"ICC\0ID", b"\0\0\0\0"])
+def test_a_binary_file_is_refused_as_such(start: bytes) -> None:
+    with pytest.raises(FileRefusedError, match="空字符"):
+        read(start + f"ICCID\n{A}\n".encode())
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("序号,接入号,套餐\n1,1064,月包\n", "第 1 行：序号、接入号、套餐"),
+        ("清单\n\n序号;卡号;IMSI\n", "第 3 行：序号、卡号、IMSI"),
+        (" \n\t\n", "没有任何内容"),
+        ("x\x07y\n", r"第 1 行：x\\u0007y"),
+    ],
+)
+def test_a_refusal_names_the_headers_found(text: str, found: str) -> None:
+    with pytest.raises(FileRefusedError, match=found):
+        read(text.encode())
+
+
+def test_columns_that_mean_nothing_are_named() -> None:
+    reader = CardFileReader("utf-8")
+    reader.feed("备注,ICCID,,入库日期,卡号,手机号\n".encode())
+    assert reader.ignored_columns == ("备注", "入库日期", "手机号")
 
 
 def test_nul_in_a_data_row_reaches_the_row_rules() -> None:

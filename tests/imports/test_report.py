@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from junhong_cmp.imports.excerpt import show
 from junhong_cmp.imports.model import RowResult, RowStatus
 from junhong_cmp.imports.report import as_cell, format_row, write_report
-from junhong_cmp.imports.rows import show
 from junhong_cmp.storage.errors import StorageUnavailableError
 
 

@@ -7,10 +7,11 @@ from tests.imports.card_files import iccid
 
 from junhong_cmp.cards.carrier import Carrier
 from junhong_cmp.cards.model import CarrierAccount
+from junhong_cmp.imports.excerpt import show
 from junhong_cmp.imports.header import Field
 from junhong_cmp.imports.model import RowResult, RowStatus
-from junhong_cmp.imports.reader import SheetRow
-from junhong_cmp.imports.rows import Candidate, check_row, show
+from junhong_cmp.imports.rows import Candidate, check_row
+from junhong_cmp.imports.sheet_row import SheetRow
 
 GOOD = iccid(1)
 

@@ -1,32 +1,15 @@
-"""The file reader: bytes in, rows with their line numbers out, in bounded memory."""
+"""The reader of text files: bytes in, rows with their line numbers out, in bounded memory."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from junhong_cmp.imports.errors import FileRefusedError
-from junhong_cmp.imports.header import Columns, Field, recognise_header
+from junhong_cmp.imports.header import Columns, Field, HeaderSearch
 from junhong_cmp.imports.limits import ImportLimits
 from junhong_cmp.imports.lines import Line, LineSplitter
 from junhong_cmp.imports.records import Record, RecordAssembler
+from junhong_cmp.imports.sheet_row import SheetRow
 
 DELIMITERS: Final = (",", "\t", ";", "|")
-
-
-@dataclass(frozen=True, slots=True)
-class SheetRow:
-    """One data row: ``line`` is where it starts in the file, counted from 1 with the header.
-
-    ``fields`` holds the raw cells of the known columns that the row has. A row with a ``fault``
-    could not be cut into cells; ``excerpt`` is what to show of it.
-    """
-
-    line: int
-    last_line: int
-    fields: Mapping[Field, str]
-    surplus_cells: bool = False
-    fault: str | None = None
-    excerpt: str = ""
 
 
 class CardFileReader:
@@ -39,8 +22,14 @@ class CardFileReader:
         self._limits = limits or ImportLimits()
         self._splitter = LineSplitter(encoding, max_chars=self._limits.line_chars)
         self._assemblers = [RecordAssembler(delimiter, self._limits) for delimiter in DELIMITERS]
+        self._search = HeaderSearch()
         self._columns: Columns | None = None
         self._lines_before_header = 0
+
+    @property
+    def ignored_columns(self) -> tuple[str, ...]:
+        """The names of the columns that mean nothing to us, once the header was found."""
+        return () if self._columns is None else self._columns.ignored
 
     def feed(self, data: bytes) -> list[SheetRow]:
         """Return the rows completed by ``data``.
@@ -57,7 +46,7 @@ class CardFileReader:
         if self._columns is None:
             rows += self._settle_header([(one, one.finish()) for one in self._assemblers])
         if self._columns is None:
-            raise FileRefusedError("找不到 ICCID 列：表头应包含 ICCID、卡号ICCID 或 集成电路卡号")
+            raise self._search.refusal()
         return rows + self._shape(self._assemblers[0].finish())
 
     def _rows(self, lines: list[Line]) -> list[SheetRow]:
@@ -71,12 +60,12 @@ class CardFileReader:
 
     def _look_for_header(self, line: Line) -> list[SheetRow]:
         if "\0" in line.text:
-            raise FileRefusedError("文件含有空字符：可能是二进制文件，或缺少 BOM 的 UTF-16 文本")
+            raise FileRefusedError("文件含有空字符（NUL），不是文本文件；请提供 CSV 或 Excel 文件")
         if not line.text.strip():
             return []
         self._lines_before_header += 1
         if self._lines_before_header > self._limits.preamble_lines:
-            raise FileRefusedError(f"找不到 ICCID 列：前 {self._limits.preamble_lines} 行中没有表头")
+            raise self._search.refusal(f"前 {self._limits.preamble_lines} 行中")
         return self._settle_header([(one, one.push(line)) for one in self._assemblers])
 
     def _settle_header(self, offers: list[tuple[RecordAssembler, list[Record]]]) -> list[SheetRow]:
@@ -88,7 +77,8 @@ class CardFileReader:
             (assembler, columns, records[at + 1 :])
             for assembler, records in offers
             for at, record in enumerate(records)
-            if record.fault is None and (columns := recognise_header(record.cells)) is not None
+            if record.fault is None
+            and (columns := self._search.try_row(record.line, record.cells)) is not None
         ]
         if not found:
             return []

@@ -9,11 +9,11 @@ from typing import Final
 from junhong_cmp.cards.carrier import CARRIER_NAMES, Carrier
 from junhong_cmp.cards.iccid import IccidError, clean_cell, normalise
 from junhong_cmp.cards.model import CarrierAccount, NewCard
+from junhong_cmp.imports.excerpt import show
 from junhong_cmp.imports.header import Field
 from junhong_cmp.imports.model import RowProblem, RowResult, RowStatus
-from junhong_cmp.imports.reader import SheetRow
+from junhong_cmp.imports.sheet_row import SheetRow
 
-_SHOWN_CHARS: Final = 64
 _TEXT_CHARS: Final = 200
 _CELL_CHARS: Final = 1024
 _MSISDN: Final = re.compile(r"[0-9]{8,15}")
@@ -62,16 +62,6 @@ def check_row(row: SheetRow, account: CarrierAccount) -> Candidate | RowResult:
         batch_no=_text(row, Field.BATCH, warnings),
     )
     return Candidate(row.line, iccid.value, card, tuple(warnings))
-
-
-def show(raw: str) -> str:
-    """Return ``raw`` as it may be stored and shown: short, on one line, nothing invisible.
-
-    PostgreSQL keeps no NUL, and control, format and separator characters can forge what a person reads.
-    """
-    text = raw.strip()
-    cut = text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…"
-    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in cut)
 
 
 def _reject(row: SheetRow, raw: str, code: str, reason: str) -> RowResult:

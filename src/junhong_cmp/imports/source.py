@@ -10,8 +10,9 @@ from junhong_cmp.imports.chunk import Outcome
 from junhong_cmp.imports.encoding import FileFacts, FileInspector
 from junhong_cmp.imports.errors import FileRefusedError
 from junhong_cmp.imports.model import ImportTask
-from junhong_cmp.imports.reader import CardFileReader, SheetRow
+from junhong_cmp.imports.reader import CardFileReader
 from junhong_cmp.imports.rows import check_row
+from junhong_cmp.imports.sheet_row import SheetRow
 from junhong_cmp.storage.store import Storage
 
 
