@@ -78,3 +78,16 @@ def test_only_the_latest_operations_are_remembered(monkeypatch: pytest.MonkeyPat
         True,
     ]
     assert cards.status(active[0], NOW) == "suspended", "the card stays as it was left"
+
+
+@pytest.mark.parametrize(
+    ("moment", "elapsed_days"),
+    [
+        (datetime(2026, 3, 26, 16, tzinfo=UTC), 0),
+        (datetime(2026, 3, 25, 16, tzinfo=UTC), 27),
+        (datetime(2026, 1, 1, 16, tzinfo=UTC), 6),
+    ],
+)
+def test_a_cycle_may_begin_on_another_day(moment: datetime, elapsed_days: int) -> None:
+    a_day = expected_usage_kb(ICCIDS[0], datetime(2026, 3, 1, 16, tzinfo=UTC), 7)
+    assert expected_usage_kb(ICCIDS[0], moment, 7, billing_day=27) == elapsed_days * a_day

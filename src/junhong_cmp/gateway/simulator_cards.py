@@ -24,14 +24,15 @@ _REMEMBERED_OPERATIONS: Final = 100_000
 _ICCID19: Final = 19
 
 
-def expected_usage_kb(iccid: str, at: datetime, seed: int = 0) -> int:
+def expected_usage_kb(iccid: str, at: datetime, seed: int = 0, *, billing_day: int = 1) -> int:
     """Return what the simulated carrier answers at an instant, to the millisecond, in KB.
 
-    Each card moves a constant 1 to 32 KB a second from the first instant of the month (UTC+8), where it
-    begins again at 0. The 19- and 20-character forms of an ICCID are one card.
+    Each card moves a constant 1 to 32 KB a second from the first instant of the billing day (1 to 28, in
+    UTC+8), where it begins again at 0. The 19- and 20-character forms of an ICCID are one card.
     """
     local = at.astimezone(_CARRIER_TIME)
-    cycle_start = local.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    in_start_month = local if local.day >= billing_day else local.replace(day=1) - timedelta(days=1)
+    cycle_start = in_start_month.replace(day=billing_day, hour=0, minute=0, second=0, microsecond=0)
     elapsed_ms = (local - cycle_start) // timedelta(milliseconds=1)
     kb_per_s = 1 + _draw(iccid, seed, "rate") % _HIGHEST_KB_PER_S
     return elapsed_ms * kb_per_s // 1000
@@ -84,9 +85,9 @@ class CardBook:
         """Tell whether the carrier has this card; a fixed share of all numbers is unknown to it."""
         return _draw(iccid, self._seed, "known") % 1000 >= self._unknown_per_mille
 
-    def usage_kb(self, iccid: str, now: datetime) -> int:
-        """Return the usage in the current cycle."""
-        return expected_usage_kb(iccid, now, self._seed)
+    def usage_kb(self, iccid: str, now: datetime, *, billing_day: int = 1) -> int:
+        """Return the usage in the current cycle, which begins on the billing day."""
+        return expected_usage_kb(iccid, now, self._seed, billing_day=billing_day)
 
     def status(self, iccid: str, now: datetime) -> str:
         """Return the card's state: as it was drawn, or as the last finished operation left it."""
