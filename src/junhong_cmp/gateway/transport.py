@@ -87,13 +87,18 @@ class HttpTransport:
             await session.close()
 
     async def post(
-        self, url: URL, body: bytes, sign: Callable[[], Mapping[str, str]], *, resend: bool
+        self,
+        url: URL,
+        body: bytes | Callable[[], bytes],
+        sign: Callable[[], Mapping[str, str]],
+        *,
+        resend: bool,
     ) -> HttpAnswer:
         """Post a JSON body.
 
         Args:
             url: must have passed the endpoint policy.
-            body: sent as it is.
+            body: sent as it is; or makes that of an attempt, for carriers whose calls are numbered in it.
             sign: makes the headers of an attempt; each attempt has a nonce of its own.
             resend: whether the call is harmless, so that it may be sent once more if the connection drops.
 
@@ -101,7 +106,11 @@ class HttpTransport:
             GatewayError: no complete answer came; says what to do.
 
         """
-        return await self._send(lambda: _Request("POST", url, {**_JSON, **sign()}, body), resend=resend)
+
+        def make() -> _Request:
+            return _Request("POST", url, {**_JSON, **sign()}, body() if callable(body) else body)
+
+        return await self._send(make, resend=resend)
 
     async def get(
         self, url: URL, *, headers: Callable[[], Mapping[str, str]] | None = None, resend: bool = True
