@@ -1,0 +1,111 @@
+"""The platform's users of docs/reference/redis-acl.example can do their work, and nothing else."""
+
+import re
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import asyncpg
+import pytest
+from redis.asyncio import Redis
+from redis.exceptions import ResponseError
+from tests.asynq.test_acl import refusals
+from tests.redis_servers import RedisFixture
+from tests.scenarios.platform import Platform, now_s
+from tests.worker_process import WorkerProcess
+
+import junhong_cmp
+from junhong_cmp.asynq.connection import open_redis
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "reference" / "redis-acl.example"
+SOURCES = Path(junhong_cmp.__file__).parent
+USERS = [
+    line.split()[1:]
+    for line in EXAMPLE.read_text(encoding="utf-8").splitlines()
+    if line.startswith("user junhong-")
+]
+LEASE = {"JUNHONG_LEASE_TTL": "3s", "JUNHONG_LEASE_RENEW": "1s", "JUNHONG_LEASE_RETRY": "300ms"}
+
+pytestmark = pytest.mark.single_node("makes users on one server")
+
+UrlOf = Callable[[str], str]
+
+
+@pytest.fixture
+async def url_of(redis_server: RedisFixture, redis_url: str) -> AsyncIterator[UrlOf]:
+    """The URL for a user of the example."""
+    for name, *rules in USERS:
+        await redis_server.command("ACL", "SETUSER", name, "reset", *rules)
+    await redis_server.command("ACL", "LOG", "RESET")
+    yield lambda name: redis_url.replace("://", f"://junhong-{name}:change-me-{name}@")
+    for name, *_ in USERS:
+        await redis_server.command("ACL", "DELUSER", name)
+
+
+@pytest.fixture
+async def platform(
+    redis: Redis, pool: asyncpg.Pool, postgres_dsn: str, data_folder: Path, url_of: UrlOf
+) -> AsyncIterator[Platform]:
+    async with Platform(redis, url_of("worker"), pool, postgres_dsn, data_folder) as platform:
+        await platform.poll_usage_every(1)
+        yield platform
+
+
+async def test_a_worker_of_each_role_and_an_operator_need_no_more(
+    platform: Platform, redis_server: RedisFixture, url_of: UrlOf
+) -> None:
+    cards = await platform.issue_cards(50)
+    workers = [
+        await platform.launch({**platform.role_environment(role), **LEASE})
+        for role in ("leader", "all", "consumer")
+    ]
+    for worker in workers:
+        await worker.wait_started()
+    await platform.all_polled(cards)
+    leader = next(worker for worker in workers if worker.find("当选主节点"))
+    assert await leader.stop() == 0
+    standby = next(worker for worker in workers[:2] if worker is not leader)
+    await standby.wait_for("当选主节点")
+    await platform.redis.flushall()  # everything is made anew, the generation and the notices too
+    await platform.all_polled(cards, since=now_s())
+    await platform.wait_for_firing("import_redrive")
+    for words in (("status",), ("queue", "ls"), ("polling", "now", "--account", "demo")):
+        await run(words, {**platform.environment(), "JUNHONG_REDIS_URL": url_of("operator")})
+    for worker in workers:
+        if worker is not leader:
+            assert await worker.stop() == 0
+    assert await refusals(redis_server) == set()
+
+
+def test_a_worker_may_do_whatever_its_scripts_do() -> None:
+    paths = [path for package in ("polling", "leadership") for path in (SOURCES / package).rglob("*.lua")]
+    calls = re.compile(r"redis\.p?call\('(\w+)'")
+    used = {word.lower() for path in paths for word in calls.findall(path.read_text(encoding="utf-8"))}
+    allowed = {rule[1:] for name, *rules in USERS if name == "junhong-worker" for rule in rules}
+    assert used > {"zadd", "hset"}
+    assert used <= allowed
+
+
+async def run(words: tuple[str, ...], environment: dict[str, str]) -> None:
+    async with WorkerProcess(environment, arguments=words) as process:
+        assert await process.wait_exit(timeout=30) == 0, process.log_text
+
+
+@pytest.mark.parametrize("name", [name.removeprefix("junhong-") for name, *_ in USERS])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("FLUSHALL",),
+        ("CONFIG", "GET", "maxmemory"),
+        ("KEYS", "*"),
+        ("SUBSCRIBE", "other"),
+        ("SET", "foreign", "1"),
+        ("DEL", "{polling}:foreign"),
+        ("EVAL", "return redis.call('DEL', 'foreign')", 0),
+    ],
+    ids=lambda command: " ".join(map(str, command[:2])),
+)
+async def test_no_user_can_do_more(url_of: UrlOf, name: str, command: tuple[str | int, ...]) -> None:
+    client = open_redis(url_of(name))
+    with pytest.raises(ResponseError, match=r"permission|ACL failure|can't access"):
+        await client.execute_command(*command)
+    await client.aclose()
