@@ -1,0 +1,149 @@
+"""China Mobile OneLink, interface version 5 (``docs/reference/carriers/onelink.md``)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from junhong_cmp.clock import Clock
+from junhong_cmp.gateway.card_list import CardPage
+from junhong_cmp.gateway.client import (
+    CardRef,
+    GatewayAccount,
+    RealNameAnswer,
+    StatusAnswer,
+    UsageAnswer,
+)
+from junhong_cmp.gateway.directory import Directory
+from junhong_cmp.gateway.drivers.onelink_answers import (
+    check_card,
+    realname_answer,
+    session_answer,
+    status_answer,
+    usage_answer,
+)
+from junhong_cmp.gateway.drivers.onelink_batch import MAX_BATCH, WholeDays, usage_answers
+from junhong_cmp.gateway.drivers.onelink_wire import OneLinkCall, OneLinkWire
+from junhong_cmp.gateway.errors import AccountPausing, BadRequest, CardUnknown, GatewayError, NotOffered
+from junhong_cmp.gateway.operations import OperationAnswer, OperationState
+from junhong_cmp.gateway.sessions import SessionAnswer
+from junhong_cmp.gateway.tokens import TokenStore
+from junhong_cmp.gateway.transport import HttpTransport
+
+BASIC_INFO_PATH: Final = "/v5/ec/query/sim-basic-info"
+USAGE_PATH: Final = "/v5/ec/query/sim-data-usage"
+USAGE_BATCH_PATH: Final = "/v5/ec/query/sim-data-usage-monthly/batch"
+STATUS_PATH: Final = "/v5/ec/query/sim-status"
+REALNAME_PATH: Final = "/v5/ec/query/sim-real-name-status"
+SESSION_PATH: Final = "/v5/ec/query/sim-session"
+CHANGE_PATH: Final = "/v5/ec/change/sim-status"
+
+STOP: Final = "0"
+RESUME: Final = "1"
+
+
+class OneLinkDriver:
+    """A OneLink driver asks China Mobile about cards, and has them stopped and resumed."""
+
+    def __init__(
+        self, transport: HttpTransport, directory: Directory, clock: Clock, tokens: TokenStore
+    ) -> None:
+        self._wire = OneLinkWire(transport, directory, clock, tokens)
+        self._clock = clock
+
+    async def query_usage(self, account: GatewayAccount, card: CardRef) -> UsageAnswer:
+        """Return the card's usage in this month so far."""
+        item = await self._query(account, USAGE_PATH, card)
+        return usage_answer(item, card, self._clock.now())
+
+    async def query_usage_batch(
+        self, account: GatewayAccount, cards: Sequence[CardRef]
+    ) -> Mapping[int, UsageAnswer | GatewayError]:
+        """Return the usage of at most 100 cards to the end of yesterday, or an error for each.
+
+        If a refusal is about some card among them, halves are asked until it is found.
+        """
+        if len(cards) > MAX_BATCH:
+            raise ValueError(f"at most {MAX_BATCH} cards a batch, not {len(cards)}")
+        if not cards:
+            return {}
+        days = WholeDays.before(self._clock.now())
+        question = {"queryDate": days.month, "iccids": "_".join(card.iccid for card in cards)}
+        try:
+            item = await self._wire.ask(account, OneLinkCall(USAGE_BATCH_PATH, question))
+        except (BadRequest, CardUnknown) as error:
+            if len(cards) == 1:
+                return {cards[0].card_id: error}
+            return await self._usage_of_halves(account, cards)
+        return usage_answers(item, cards, days)
+
+    async def query_status(self, account: GatewayAccount, card: CardRef) -> StatusAnswer:
+        """Return the card's state."""
+        item = await self._query(account, STATUS_PATH, card)
+        return status_answer(item, card, self._clock.now())
+
+    async def query_status_batch(
+        self, account: GatewayAccount, cards: Sequence[CardRef]
+    ) -> Mapping[int, StatusAnswer | GatewayError]:
+        """Not offered: OneLink tells the state of one card a call."""
+        if not cards:
+            return {}
+        raise NotOffered(f"OneLink 没有批量状态查询（账号 {account.code}）")
+
+    async def query_realname(self, account: GatewayAccount, card: CardRef) -> RealNameAnswer:
+        """Return the card's real-name state."""
+        item = await self._query(account, REALNAME_PATH, card)
+        return realname_answer(item, card, self._clock.now())
+
+    async def query_realname_batch(
+        self, account: GatewayAccount, cards: Sequence[CardRef]
+    ) -> Mapping[int, RealNameAnswer | GatewayError]:
+        """Not offered: OneLink tells the registration of one card a call."""
+        if not cards:
+            return {}
+        raise NotOffered(f"OneLink 没有批量实名查询（账号 {account.code}）")
+
+    async def query_session(self, account: GatewayAccount, card: CardRef) -> SessionAnswer:
+        """Return whether the card is on the network."""
+        item = await self._query(account, SESSION_PATH, card)
+        return session_answer(item, card, self._clock.now())
+
+    async def list_cards(self, account: GatewayAccount, cursor: str | None) -> CardPage:
+        """Not offered: OneLink lists members of groups, and a card need not be in any."""
+        raise NotOffered(f"OneLink 没有客户全部卡的列表（账号 {account.code}，游标 {cursor}）")
+
+    async def stop(self, account: GatewayAccount, card: CardRef, request_id: str) -> OperationAnswer:
+        """Have the card's service stopped; sent once."""
+        return await self._change(account, card, request_id, STOP)
+
+    async def resume(self, account: GatewayAccount, card: CardRef, request_id: str) -> OperationAnswer:
+        """Have the card's service resumed; sent once."""
+        return await self._change(account, card, request_id, RESUME)
+
+    async def query_operation(
+        self, account: GatewayAccount, card: CardRef, request_id: str
+    ) -> OperationAnswer:
+        """Not offered: a change of one card has no result to ask for; the card's state tells it."""
+        raise NotOffered(
+            f"OneLink 没有单卡操作结果查询（账号 {account.code}，卡 {card.card_id}，{request_id}）"
+        )
+
+    async def _query(self, account: GatewayAccount, path: str, card: CardRef) -> Mapping[str, object]:
+        return await self._wire.ask(account, OneLinkCall(path, {"iccid": card.iccid}))
+
+    async def _usage_of_halves(
+        self, account: GatewayAccount, cards: Sequence[CardRef]
+    ) -> dict[int, UsageAnswer | GatewayError]:
+        middle = len(cards) // 2
+        results = dict(await self.query_usage_batch(account, cards[:middle]))
+        try:
+            results.update(await self.query_usage_batch(account, cards[middle:]))
+        except AccountPausing as error:  # what is known already is not thrown away with what is not
+            results.update({card.card_id: error for card in cards[middle:]})
+        return results
+
+    async def _change(
+        self, account: GatewayAccount, card: CardRef, request_id: str, kind: str
+    ) -> OperationAnswer:
+        question = {"iccid": card.iccid, "operType": kind}
+        item = await self._wire.ask(account, OneLinkCall(CHANGE_PATH, question, change=True))
+        check_card(item, card, named=True)
+        return OperationAnswer(request_id, card.iccid, OperationState.PENDING, self._clock.now())
