@@ -64,10 +64,10 @@ async def test_a_payload_of_a_newer_version_is_offered_to_others_while_its_claim
     handler = CarddataHandler(plant.base)
     task = poll_task(TaskType.POLLING_CARDDATA, PollPayload(1, 1, 1))
     holds = int((datetime.now(UTC) + timedelta(minutes=1)).timestamp() * 1000)
-    task.payload = b'{"v":2,"claim":%d}' % holds
+    task.payload = b'{"v":3,"claim":%d}' % holds
     with pytest.raises(PutBack):
         await handler.process_task(task)
-    for ended in (b'{"v":2,"claim":1}', b'{"v":2,"claim":"?"}', b'{"v":2}'):
+    for ended in (b'{"v":3,"claim":1}', b'{"v":3,"claim":"?"}', b'{"v":3}'):
         task.payload = ended
         await handler.process_task(task)
 

@@ -53,9 +53,15 @@ class AccountPauses:
                 until = other
         return None if until is None or until <= now else until - now
 
-    async def pause(self, account: CarrierAccount, error: AccountPausing) -> timedelta:
-        """Let the account rest as the carrier asked, within bounds; return for how long."""
-        length = min(max(error.pause, timedelta(milliseconds=100)), self._max_pause)
+    async def pause(
+        self, account: CarrierAccount, error: AccountPausing, *, longest: timedelta | None = None
+    ) -> timedelta:
+        """Let the account rest as the carrier asked, within bounds; return for how long.
+
+        ``longest`` replaces the usual bound where the length is our own reckoning and no carrier's wish.
+        """
+        bound = self._max_pause if longest is None else longest
+        length = min(max(error.pause, timedelta(milliseconds=100)), bound)
         resting = self.remaining(account)
         if resting is not None and resting >= length - timedelta(seconds=1):
             return resting

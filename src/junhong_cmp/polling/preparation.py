@@ -18,6 +18,7 @@ from junhong_cmp.polling.rare_log import RareLog
 from junhong_cmp.polling.settings import PollingSettings
 from junhong_cmp.polling.tasks import TaskType
 from junhong_cmp.polling.turn import REMOVED, Ending, Turn, put_back
+from junhong_cmp.polling.write_guard import WriteGuard
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class TurnPreparation:
     pool: Pool
     gateway: GatewayClient | None
     pauses: AccountPauses
+    guard: WriteGuard
     settings: PollingSettings
     rare: RareLog
     _loads: MicroBatcher[int, Card | None] = field(init=False)
@@ -54,25 +56,41 @@ class TurnPreparation:
         await self._loads.close()
         await self._refreshes.close()
 
-    async def prepare(self, turn: Turn, now_ms: int) -> Prepared | Ending:
+    async def prepare(self, turn: Turn) -> Prepared | Ending:
         """Return what the question needs, or how the turn ends without one."""
         try:
             card = await self._loads.submit(turn.payload.card_id)
-            rule = None if card is None else await self._rule_for(card, turn.task_type)
+            if not await self.guard.may_write():
+                return self._put_back(turn)
+            return await self._judge(turn, card)
         except DATABASE_FAULTS as error:  # without it the answer could not be kept: do not even ask
             self.rare.warning("数据库不可用，轮询推迟", error=type(error).__name__)
-            return put_back(now_ms, self.settings.put_back)
+            return self._put_back(turn)
+
+    async def prepare_all(self, turns: Sequence[Turn]) -> list[Prepared | Ending]:
+        """Do the same for the cards of one task, which are loaded together."""
+        try:
+            cards = await load_cards(self.pool, [turn.payload.card_id for turn in turns])
+            if not await self.guard.may_write():
+                return [self._put_back(turn) for turn in turns]
+            return [await self._judge(turn, cards.get(turn.payload.card_id)) for turn in turns]
+        except DATABASE_FAULTS as error:
+            self.rare.warning("数据库不可用，轮询推迟", error=type(error).__name__)
+            return [self._put_back(turn) for turn in turns]
+
+    async def _judge(self, turn: Turn, card: Card | None) -> Prepared | Ending:
         if card is None or not card.polling_enabled:
             return REMOVED
+        rule = await self._rule_for(card, turn.task_type)
         if card.account_id not in self.config_manager.snapshot.accounts:
             self.rare.warning("没有可用的轮询配置，轮询推迟", task_type=str(turn.task_type))
-            return put_back(now_ms, self.settings.put_back)
+            return self._put_back(turn)
         if rule is None:
             return REMOVED
         if card.account_id != turn.payload.account_id:
             await self._move(turn, card, rule)
             return REMOVED
-        return self._check_account(turn, card, rule, now_ms)
+        return self._check_account(turn, card, rule)
 
     async def _rule_for(self, card: Card, task_type: TaskType) -> PollRule | None:
         """Return the card's rule; that it has none is believed only from a configuration just read.
@@ -81,23 +99,26 @@ class TurnPreparation:
         the notification is on its way. A card taken out by an old one would be missing for long.
         """
         rule = self.config_manager.rule_for(card, task_type)
-        if rule is None and card.polling_enabled:
+        if rule is None:
             await self._refreshes.submit(card)
             rule = self.config_manager.rule_for(card, task_type)
         return rule
 
-    def _check_account(self, turn: Turn, card: Card, rule: PollRule, now_ms: int) -> Prepared | Ending:
+    def _check_account(self, turn: Turn, card: Card, rule: PollRule) -> Prepared | Ending:
         snapshot = self.config_manager.snapshot
         account = snapshot.accounts[card.account_id]
         if not account.polling_enabled or account.id in snapshot.unusable:
-            return put_back(now_ms, self.settings.put_back)
+            return self._put_back(turn)
         resting = self.pauses.remaining(account, snapshot.type_pauses.get((account.id, turn.task_type)))
         if resting is not None:
-            return put_back(now_ms, min(resting, self.settings.max_pause))
+            return put_back(turn.started.now_ms, min(resting, self.settings.max_pause))
         if self.gateway is None:
             self.rare.warning("网关未配置，轮询推迟", task_type=str(turn.task_type))
-            return put_back(now_ms, self.settings.put_back)
+            return self._put_back(turn)
         return Prepared(card, account, rule, self.gateway)
+
+    def _put_back(self, turn: Turn) -> Ending:
+        return put_back(turn.started.now_ms, self.settings.put_back)
 
     async def _move(self, turn: Turn, card: Card, rule: PollRule) -> None:
         """Let a card that changed its account wait in the shard of its new one."""

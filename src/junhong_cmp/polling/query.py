@@ -1,6 +1,6 @@
 """What one task type asks of a carrier and what it does with the answer; the rest is the same for all."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol, TypeVar
 
@@ -9,7 +9,8 @@ from junhong_cmp.cards.observations import Recorded
 from junhong_cmp.db.batching import MicroBatcher
 from junhong_cmp.db.pool import Conn, Pool
 from junhong_cmp.db.retrying import in_transaction
-from junhong_cmp.gateway.client import CardRef, GatewayAccount, GatewayClient
+from junhong_cmp.gateway.client import CardRef, GatewayAccount, GatewayCall, GatewayClient
+from junhong_cmp.gateway.errors import GatewayError
 from junhong_cmp.polling.tasks import TaskType
 
 A = TypeVar("A")
@@ -24,12 +25,29 @@ class PollQuery(Protocol[A]):
         """The task type the query serves."""
         ...
 
+    @property
+    def call(self) -> GatewayCall:
+        """The gateway's name for the question."""
+        ...
+
     async def ask(self, gateway: GatewayClient, account: GatewayAccount, card: CardRef) -> A:
         """Ask the carrier about one card; raises ``GatewayError``."""
         ...
 
+    async def ask_batch(
+        self, gateway: GatewayClient, account: GatewayAccount, cards: Sequence[CardRef]
+    ) -> Mapping[int, A | GatewayError]:
+        """Ask the carrier about several cards in one call; raises ``GatewayError`` for all of them."""
+        ...
+
     async def commit(self, card: Card, answer: A, observed_at: datetime) -> Recorded:
         """Return when the answer is committed to PostgreSQL."""
+        ...
+
+    async def commit_batch(
+        self, answers: Sequence[tuple[Card, A]], observed_at: datetime
+    ) -> list[Recorded | Exception]:
+        """Return when the answers are committed, each with its outcome or what it failed with."""
         ...
 
 

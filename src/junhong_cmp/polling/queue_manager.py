@@ -62,7 +62,7 @@ class PollingQueueManager:
         self._clock = ServerClock()
         self._board = NoticeBoard(redis, self._clock, recheck=recheck)
         self._scripts = ShardScripts(redis)
-        self._batches = ShardBatches(
+        self.batches = ShardBatches(
             self._scripts, self._board, self._clock, timeout_ms=milliseconds(turn_timeout)
         )
         self._rare = RareLog()
@@ -70,7 +70,7 @@ class PollingQueueManager:
 
     async def close(self) -> None:
         """Finish the batches under way."""
-        await self._batches.close()
+        await self.batches.close()
 
     async def now_ms(self) -> int:
         """Return the time of the Redis server, unix milliseconds."""
@@ -194,15 +194,15 @@ class PollingQueueManager:
 
     async def start(self, task_type: TaskType, account_id: int, card_id: int, claim: int) -> Started | None:
         """Start a claimed card; None when the claim was superseded or the card removed."""
-        return await self._batches.start(self.shard(task_type, account_id, card_id), card_id, claim)
+        return await self.batches.start(self.shard(task_type, account_id, card_id), card_id, claim)
 
     async def write_back(self, shard: ShardId, card_id: int, claim: int, next_due: int) -> bool:
         """Let a started card wait until ``next_due`` ms; False when the claim was superseded."""
-        return await self._batches.write_back(shard, card_id, claim, next_due)
+        return await self.batches.write_back(shard, card_id, claim, next_due)
 
     async def remove_claimed(self, shard: ShardId, card_id: int, claim: int) -> bool:
         """Remove a started card that is not to be polled any more, if the claim still holds."""
-        return await self._batches.remove(shard, card_id, claim)
+        return await self.batches.remove(shard, card_id, claim)
 
     async def scan(self, shard: ShardId, cursor: int, count: int) -> tuple[int, list[tuple[int, int]]]:
         """Return the next cursor (0 at the end) and some (card id, score) pairs of a shard."""

@@ -1,4 +1,4 @@
-"""Start, write-back and removal of single cards, gathered into one round trip for all shards."""
+"""Start, write-back and removal of cards, gathered into one round trip for all shards."""
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -31,6 +31,7 @@ class ShardBatches:
 
     A Redis fault is raised to each caller of the batch; a script failing on one shard reaches the
     callers of that shard only. What is written back with a due time soon is posted for the leader.
+    Who has a batch of its own already sends it at once, by ``start_all`` and its like.
     """
 
     def __init__(
@@ -66,6 +67,24 @@ class ShardBatches:
     async def remove(self, shard: ShardId, card_id: int, claim: int) -> bool:
         """Remove a started card; False when the claim was superseded."""
         return await self._removals.submit(_Request(shard, (card_id, claim)))
+
+    async def start_all(
+        self, cards: Sequence[tuple[ShardId, int, int]]
+    ) -> Sequence[Started | Exception | None]:
+        """Start cards by (shard, card, claim) at once, each with its own outcome as in ``start``."""
+        return await self._flush_starts([_Request(shard, (card, claim)) for shard, card, claim in cards])
+
+    async def write_back_all(
+        self, cards: Sequence[tuple[ShardId, int, int, int]]
+    ) -> Sequence[bool | Exception]:
+        """Write cards back by (shard, card, claim, next due) at once, each as in ``write_back``."""
+        requests = [_Request(shard, (card, claim, due)) for shard, card, claim, due in cards]
+        return await self._flush_write_backs(requests) if requests else []
+
+    async def remove_all(self, cards: Sequence[tuple[ShardId, int, int]]) -> Sequence[bool | Exception]:
+        """Remove started cards by (shard, card, claim) at once, each as in ``remove``."""
+        requests = [_Request(shard, (card, claim)) for shard, card, claim in cards]
+        return await self._flush_removals(requests) if requests else []
 
     async def _flush_starts(self, requests: Sequence[_Request]) -> Sequence[Started | Exception | None]:
         async def run(shards: Mapping[ShardId, Sequence[Any]]) -> list[list[Started | None] | Exception]:

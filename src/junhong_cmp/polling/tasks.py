@@ -2,17 +2,19 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import orjson
 
-from junhong_cmp.polling.errors import InvalidPayloadError, NewerPayloadError
+from junhong_cmp.polling.errors import InvalidPayloadError
 
 POLLING_QUEUE: Final = "polling"
 IMPORT_QUEUE: Final = "import"
 CRON_QUEUE: Final = "default"
 
 PAYLOAD_VERSION: Final = 1
+
+_UNREADABLE: Final = "轮询任务载荷无法解析"
 
 
 class TaskType(StrEnum):
@@ -21,6 +23,8 @@ class TaskType(StrEnum):
     POLLING_CARDDATA = "polling:carddata"
     POLLING_CARDSTATUS = "polling:cardstatus"
     POLLING_REALNAME = "polling:realname"
+    POLLING_PACKAGE = "polling:package"
+    POLLING_PROTECT = "polling:protect"
     IOT_CARD_IMPORT = "iot_card:import"
     DATA_CLEANUP = "platform:data_cleanup"
     IMPORT_REDRIVE = "platform:import_redrive"
@@ -30,6 +34,7 @@ class TaskType(StrEnum):
     USAGE_ROLLUP = "platform:usage_rollup"
     OPERATION_FOLLOWUP = "platform:operation_followup"
     QUOTA_RESET = "platform:quota_reset"
+    ORPHAN_DIFF = "platform:orphan_diff"
 
     @property
     def kind(self) -> str:
@@ -71,21 +76,31 @@ class PollPayload:
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """Read the JSON form; unknown fields are ignored, so newer producers are understood.
+        """Read the JSON form.
 
         Raises:
-            NewerPayloadError: of a version that only newer workers know.
-            InvalidPayloadError: not JSON, or a field is missing or no integer.
+            InvalidPayloadError: not JSON, or see ``of``.
 
         """
         try:
             fields = orjson.loads(data)
+        except orjson.JSONDecodeError as error:
+            raise InvalidPayloadError(_UNREADABLE) from error
+        return cls.of(fields)
+
+    @classmethod
+    def of(cls, fields: Any) -> Self:
+        """Read the fields of the JSON form; unknown ones are ignored, so newer producers are understood.
+
+        Raises:
+            InvalidPayloadError: of another version, or a field is missing or no integer.
+
+        """
+        try:
             version = fields["v"]
-            if type(version) is int and version > PAYLOAD_VERSION:
-                raise NewerPayloadError(version=version, supported=PAYLOAD_VERSION, claim=fields.get("claim"))
             values = (fields["card_id"], fields["account_id"], fields["claim"], fields.get("due", 0))
-        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-            raise InvalidPayloadError("轮询任务载荷无法解析") from error
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InvalidPayloadError(_UNREADABLE) from error
         if version != PAYLOAD_VERSION:
             raise InvalidPayloadError(f"轮询任务载荷版本 {version!r} 不受支持，当前支持 {PAYLOAD_VERSION}")
         if any(type(value) is not int or value < 0 for value in values):
