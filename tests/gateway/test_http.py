@@ -14,6 +14,7 @@ from junhong_cmp.gateway.client import CardRef, GatewayAccount, GatewayClient
 from junhong_cmp.gateway.errors import (
     AlreadyDone,
     AuthRejected,
+    BreakerOpen,
     CardUnknown,
     GatewayNotConfigured,
     Throttled,
@@ -203,4 +204,4 @@ async def test_a_slow_carrier_keeps_only_its_own_account_waiting(
         assert len(server.exchanges) == server.connections == 3
         released.set()
         outcomes = await asyncio.gather(*stuck, return_exceptions=True)
-    assert {type(outcome) for outcome in outcomes} == {Transient}
+    assert {type(outcome) for outcome in outcomes} == {Transient, BreakerOpen}

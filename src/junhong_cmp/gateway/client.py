@@ -6,7 +6,7 @@ raises only :class:`~junhong_cmp.gateway.errors.GatewayError` (and cancellation)
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
 
@@ -30,7 +30,8 @@ class GatewayAccount:
 
     ``base_url`` and ``credential_ref`` of None mean the gateway's defaults. ``usage_unit`` is the unit of
     a usage answer that names none. ``concurrency`` bounds the account's calls in flight, ``batch_size`` the
-    cards of one call. ``tz`` and ``billing_day`` tell the carrier's local time and where its cycle begins.
+    cards of one call, and ``change_rest`` is how soon a card may be changed again. ``tz`` and
+    ``billing_day`` tell the carrier's local time and where its cycle begins.
     """
 
     id: int
@@ -41,6 +42,7 @@ class GatewayAccount:
     usage_unit: str = "KB"
     concurrency: int = 64
     batch_size: int = 1
+    change_rest: timedelta = timedelta(0)
     billing_day: int = 1
     tz: str = "Asia/Shanghai"
 

@@ -11,6 +11,7 @@
     │   ├── Maintenance        the carrier is closed for a while
     │   └── BreakerOpen        calls have failed too often; nothing was sent
     ├── NotOffered             the carrier's interface has no such call; no card failure
+    ├── CardResting            the card was changed too recently; again after ``wait``, no failure
     ├── CardUnknown            counted; after several times the card takes the slow lane for orphans
     ├── AlreadyDone            success: the card was in the wanted state before
     ├── BadRequest             dead letter and alert: sending the same again cannot help
@@ -94,6 +95,16 @@ class BreakerOpen(AccountPausing):
 
     reason = "breaker_open"
     default_pause = timedelta(seconds=5)
+
+
+class CardResting(GatewayError):
+    """The card may be changed again only after ``wait``; nothing was sent."""
+
+    reason = "card_resting"
+
+    def __init__(self, text: str, wait: timedelta) -> None:
+        self.wait = wait
+        super().__init__(text)
 
 
 class CardUnknown(GatewayError):

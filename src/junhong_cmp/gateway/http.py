@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Final
 
 import structlog
@@ -21,28 +22,48 @@ from junhong_cmp.gateway.client import (
     UsageAnswer,
 )
 from junhong_cmp.gateway.directory import Directory
-from junhong_cmp.gateway.drivers.table import DRIVERS, DriverParts, batch_size_of
+from junhong_cmp.gateway.drivers.table import DRIVERS, DriverParts, batch_size_of, change_rest_of
 from junhong_cmp.gateway.endpoints import EndpointPolicy
-from junhong_cmp.gateway.errors import GatewayError, GatewayNotConfigured, WrongCard
+from junhong_cmp.gateway.errors import (
+    AccountPausing,
+    GatewayError,
+    GatewayNotConfigured,
+    NotOffered,
+    Transient,
+    WrongCard,
+)
+from junhong_cmp.gateway.limits.breakers import AccountBreakers
+from junhong_cmp.gateway.limits.change_gap import ChangeGap
 from junhong_cmp.gateway.operations import OperationAnswer
 from junhong_cmp.gateway.sessions import SessionAnswer
 from junhong_cmp.gateway.signing import Credential
 from junhong_cmp.gateway.tokens import TokenStore
-from junhong_cmp.gateway.transport import GatewayTimeouts, HttpTransport
+from junhong_cmp.gateway.transport import HttpTransport
+from junhong_cmp.gateway.tuning import GatewayTuning
 
 log = structlog.stdlib.get_logger(__name__)
 
-_DEFAULT_TIMEOUTS: Final = GatewayTimeouts()
+
+_DEFAULT_TUNING: Final = GatewayTuning()
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayLimits:
+    """What stands between callers and drivers."""
+
+    bulkhead: Bulkhead
+    breakers: AccountBreakers
+    change_gap: ChangeGap
 
 
 class HttpGateway:
     """An HTTP gateway hands each call to the driver of its account, within that account's slots."""
 
-    def __init__(self, parts: DriverParts, bulkhead: Bulkhead) -> None:
+    def __init__(self, parts: DriverParts, limits: GatewayLimits) -> None:
         self._transport = parts.transport
         self._tokens = parts.tokens
         self._drivers: dict[str, GatewayCalls] = {name: row.open(parts) for name, row in DRIVERS.items()}
-        self._bulkhead = bulkhead
+        self._limits = limits
 
     async def open(self) -> None:
         """Prepare the connection pool in the running loop."""
@@ -101,12 +122,12 @@ class HttpGateway:
 
     async def stop(self, account: GatewayAccount, card: CardRef, request_id: str) -> OperationAnswer:
         """Have the card's service stopped; AlreadyDone if it was."""
-        async with self._calling(account, card) as driver:
+        async with self._changing(account, card, request_id) as driver:
             return await driver.stop(account, card, request_id)
 
     async def resume(self, account: GatewayAccount, card: CardRef, request_id: str) -> OperationAnswer:
         """Have the card's service resumed; AlreadyDone if it was running."""
-        async with self._calling(account, card) as driver:
+        async with self._changing(account, card, request_id) as driver:
             return await driver.resume(account, card, request_id)
 
     async def query_operation(
@@ -125,15 +146,40 @@ class HttpGateway:
         driver = self._drivers.get(account.driver)
         if driver is None:
             raise GatewayNotConfigured(f"账号 {account.code} 的网关驱动不存在：{account.driver}")
-        async with self._bulkhead.slot(account):
-            try:
+        async with self._limits.bulkhead.slot(account):
+            with self._limits.breakers.guard(account):
+                try:
+                    yield driver
+                except WrongCard as error:
+                    card_id = card.card_id if card else None
+                    log.warning(
+                        "网关返回了其他卡的数据，已拒绝",
+                        account=account.code,
+                        card_id=card_id,
+                        cause=str(error),
+                    )
+                    raise
+
+    @asynccontextmanager
+    async def _changing(
+        self, account: GatewayAccount, card: CardRef, request_id: str
+    ) -> AsyncIterator[GatewayCalls]:
+        """Hold the card's right to be changed; it goes back only if the carrier has changed nothing."""
+        gap = self._limits.change_gap
+        await gap.take(card, request_id, change_rest_of(account))
+        try:
+            async with self._calling(account, card) as driver:
                 yield driver
-            except WrongCard as error:
-                card_id = card.card_id if card else None
-                log.warning(
-                    "网关返回了其他卡的数据，已拒绝", account=account.code, card_id=card_id, cause=str(error)
-                )
-                raise
+        except GatewayError as error:
+            if _changed_nothing(error):
+                await gap.give_back(card, request_id)
+            raise
+
+
+def _changed_nothing(error: GatewayError) -> bool:
+    if isinstance(error, Transient):
+        return not error.maybe_executed
+    return isinstance(error, AccountPausing | GatewayNotConfigured | NotOffered)
 
 
 def open_http_gateway(
@@ -141,7 +187,7 @@ def open_http_gateway(
     base_url: str,
     credentials: Mapping[str, Credential],
     default_credential: Credential | None,
-    timeouts: GatewayTimeouts = _DEFAULT_TIMEOUTS,
+    tuning: GatewayTuning = _DEFAULT_TUNING,
     allow_http: bool = False,
     allowed_hosts: Collection[str] = (),
 ) -> HttpGateway:
@@ -151,7 +197,7 @@ def open_http_gateway(
         base_url: for accounts without one of their own; its host is allowed by being named here.
         credentials: by the ``credential_ref`` of accounts.
         default_credential: for accounts without a ``credential_ref``.
-        timeouts: of every call.
+        tuning: time limits of every call, and when accounts and cards are left alone.
         allow_http: accept plain http, for a gateway in one's own network.
         allowed_hosts: the only other hosts that accounts may name.
 
@@ -168,8 +214,11 @@ def open_http_gateway(
         policy, base_url=base_url, credentials=credentials, default_credential=default_credential
     )
     clock = SystemClock()
-    parts = DriverParts(HttpTransport(timeouts), directory, clock, TokenStore(clock))
-    return HttpGateway(parts, Bulkhead(patience=timeouts.total))
+    parts = DriverParts(HttpTransport(tuning.timeouts), directory, clock, TokenStore(clock))
+    limits = GatewayLimits(
+        Bulkhead(patience=tuning.patience), AccountBreakers(tuning.breaker, clock), tuning.change_gap
+    )
+    return HttpGateway(parts, limits)
 
 
 def _host_of(base_url: str) -> tuple[str, ...]:

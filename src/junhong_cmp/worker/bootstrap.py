@@ -18,8 +18,10 @@ from junhong_cmp.db.pool import Pool, open_pool
 from junhong_cmp.db.schema import check_schema
 from junhong_cmp.gateway.client import GatewayClient
 from junhong_cmp.gateway.http import open_http_gateway
+from junhong_cmp.gateway.limits.change_gap import RedisChangeGap
 from junhong_cmp.gateway.signing import Credential
 from junhong_cmp.gateway.transport import GatewayTimeouts
+from junhong_cmp.gateway.tuning import GatewayTuning
 from junhong_cmp.polling.base import PollingBase
 from junhong_cmp.polling.concurrency import AccountConcurrency
 from junhong_cmp.polling.config_manager import PollingConfigManager
@@ -67,8 +69,9 @@ class BootstrapWorker:
         gate = StartGate(self._settings.start_limit, self._clock)
         # First what needs no network: a wrong address or key is told before anything is waited for.
         storage = self._open_storage()
-        gateway = await self._open_gateway()
-        redis, blocking_redis = await self._open_redis(gate)
+        redis, blocking_redis = self._make_redis()
+        gateway = await self._open_gateway(redis)
+        await self._await_redis(gate, redis)
         pool = await self._open_postgres(gate)
         return await self._wire(gate, _Opened(redis, blocking_redis, pool, storage, gateway))
 
@@ -90,16 +93,18 @@ class BootstrapWorker:
         url = _revealed(self._settings.storage.url)
         return open_storage(url) if url else None
 
-    async def _open_redis(self, gate: StartGate) -> tuple[RedisClient, RedisClient]:
+    def _make_redis(self) -> tuple[RedisClient, RedisClient]:
         settings = self._settings.redis
         url = settings.url.get_secret_value()
         redis = open_redis(url, pool_size=settings.pool_size, socket_timeout=settings.socket_timeout)
         self._close_later("Redis", redis.aclose)
         blocking_redis = open_blocking_redis(url)
         self._close_later("Redis", blocking_redis.aclose)
-        await gate.wait_for("Redis", lambda: redis.execute_command("PING"))
-        await check_redis(redis, url)
         return redis, blocking_redis
+
+    async def _await_redis(self, gate: StartGate, redis: RedisClient) -> None:
+        await gate.wait_for("Redis", lambda: redis.execute_command("PING"))
+        await check_redis(redis, self._settings.redis.url.get_secret_value())
 
     async def _open_postgres(self, gate: StartGate) -> Pool:
         settings = self._settings.postgres
@@ -127,7 +132,7 @@ class BootstrapWorker:
         settings = self._settings.postgres
         return None if settings.pgbouncer else settings.dsn.get_secret_value()
 
-    async def _open_gateway(self) -> GatewayClient | None:
+    async def _open_gateway(self, redis: RedisClient) -> GatewayClient | None:
         settings = self._settings.gateway
         url = _revealed(settings.url)
         if not url:
@@ -142,10 +147,13 @@ class BootstrapWorker:
                 for ref, item in settings.credentials.items()
             },
             default_credential=default,
-            timeouts=GatewayTimeouts(
-                connect=settings.connect_timeout,
-                read=settings.read_timeout,
-                total=settings.total_timeout,
+            tuning=GatewayTuning(
+                timeouts=GatewayTimeouts(
+                    connect=settings.connect_timeout,
+                    read=settings.read_timeout,
+                    total=settings.total_timeout,
+                ),
+                change_gap=RedisChangeGap(redis),
             ),
             allow_http=settings.allow_http,
             allowed_hosts=settings.allowed_hosts,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Final
 
 from junhong_cmp.clock import Clock
@@ -25,11 +26,16 @@ class DriverParts:
 
 @dataclass(frozen=True, slots=True)
 class DriverDefaults:
-    """What an account of the driver has unless it says otherwise, and the largest batch of each query."""
+    """What an account of the driver has unless it says otherwise, and what the carrier demands of all.
+
+    ``batch_sizes`` are the largest batches it takes, ``change_rest`` its least time between two changes of
+    one card.
+    """
 
     billing_day: int = 1
     usage_unit: str = "KB"
     batch_sizes: Mapping[GatewayCall, int] = field(default_factory=dict)
+    change_rest: timedelta = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +69,9 @@ def batch_size_of(account: GatewayAccount, call: GatewayCall) -> int:
     row = DRIVERS.get(account.driver)
     offered = 1 if row is None else row.defaults.batch_sizes.get(call, 1)
     return max(1, min(account.batch_size, offered))
+
+
+def change_rest_of(account: GatewayAccount) -> timedelta:
+    """Return how long a card of the account rests between two changes: the longer of what both demand."""
+    row = DRIVERS.get(account.driver)
+    return account.change_rest if row is None else max(account.change_rest, row.defaults.change_rest)

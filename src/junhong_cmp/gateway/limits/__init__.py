@@ -1,0 +1,1 @@
+"""Limits on calls that this process keeps by itself, or the whole fleet through Redis."""
