@@ -1,5 +1,6 @@
 """Leaving a carrier alone while its calls fail, and finding out with one call when they work again."""
 
+import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -97,7 +98,7 @@ class Breaker:
         if self._state is BreakerState.HALF_OPEN:
             return _PROBE_UNDER_WAY
         if now_s < self._probe_at_s:
-            return timedelta(seconds=self._probe_at_s - now_s)
+            return timedelta(milliseconds=math.ceil((self._probe_at_s - now_s) * 1000))
         self._state = BreakerState.HALF_OPEN
         return Pass(self._era, probe=True)
 
