@@ -5,7 +5,9 @@ from typing import Final
 
 from junhong_cmp.gateway.simulators.dialect import Dialect, SimulatorParts
 from junhong_cmp.gateway.simulators.generic import GenericDialect
+from junhong_cmp.gateway.simulators.onelink import OneLinkDialect
 
 SIMULATORS: Final[Mapping[str, Callable[[SimulatorParts], Dialect]]] = {
     "generic": GenericDialect,
+    "onelink": OneLinkDialect,
 }
