@@ -6,7 +6,8 @@ from junhong_cmp.polling.shards import ShardId
 from junhong_cmp.polling.tasks import POLLING_TASK_TYPES, TaskType
 
 ACCOUNT = 7
-ONE_TYPE = (TaskType.POLLING_CARDDATA,)
+ONE_TYPE = {TaskType.POLLING_CARDDATA: 1}
+ALL_TYPES = dict.fromkeys(POLLING_TASK_TYPES, 1)
 
 
 def make_planner(shards_each: int = 8, *, recheck_ms: int = 1000) -> ShardPlanner:
@@ -58,7 +59,7 @@ def test_never_more_than_the_allowance_and_all_of_it_if_the_shards_can_take_it(
 
 def test_task_types_share_alike_however_long_one_of_them_is_due() -> None:
     planner = make_planner()
-    planned = planner.plan(ACCOUNT, POLLING_TASK_TYPES, 90, 1000)
+    planned = planner.plan(ACCOUNT, ALL_TYPES, 90, 1000)
     for task_type in POLLING_TASK_TYPES:
         assert sum(limit for one, limit in planned.items() if one.task_type is task_type) == 30
 
@@ -70,7 +71,7 @@ def test_a_type_at_rest_is_not_asked() -> None:
 
 def test_with_one_card_a_round_each_type_has_its_turn() -> None:
     planner = make_planner()
-    asked = [next(iter(planner.plan(ACCOUNT, POLLING_TASK_TYPES, 1, 1000))).task_type for _ in range(6)]
+    asked = [next(iter(planner.plan(ACCOUNT, ALL_TYPES, 1, 1000))).task_type for _ in range(6)]
     assert sorted(asked) == sorted((*POLLING_TASK_TYPES, *POLLING_TASK_TYPES))
 
 
@@ -96,3 +97,30 @@ def test_a_planner_that_forgets_asks_every_shard() -> None:
         planner.learn(shard(number), 900, 0)
     planner.forget()
     assert set(planner.plan(ACCOUNT, ONE_TYPE, 10, 0)) == {shard(0), shard(1)}
+
+
+def test_calls_about_several_cards_are_filled_one_shard_after_the_other() -> None:
+    planner = make_planner(4)
+    assert planner.plan(ACCOUNT, {TaskType.POLLING_CARDDATA: 100}, 2, 0) == {shard(0): 100, shard(1): 100}
+    assert planner.plan(ACCOUNT, {TaskType.POLLING_CARDDATA: 100}, 100, 0) == {
+        shard(number): 200 for number in range(4)
+    }
+    assert planner.plan(ACCOUNT, {TaskType.POLLING_CARDDATA: 1000}, 1, 0) == {shard(0): MOST_A_SHARD}
+
+
+def test_task_types_share_calls_whatever_their_sizes() -> None:
+    planner = make_planner(8)
+    sizes = {TaskType.POLLING_CARDDATA: 100, TaskType.POLLING_REALNAME: 1}
+    planned = planner.plan(ACCOUNT, sizes, 8, 0)
+    by_type = dict.fromkeys(sizes, 0)
+    for one, limit in planned.items():
+        by_type[one.task_type] += limit
+    assert by_type == {TaskType.POLLING_CARDDATA: 400, TaskType.POLLING_REALNAME: 4}
+
+
+def test_a_shard_that_gathers_is_left_alone_for_a_while() -> None:
+    planner = make_planner(1, recheck_ms=30_000)
+    planner.learn(shard(0), 5001, 5000, gather_ms=1000)
+    assert planner.next_look(ACCOUNT, ONE_TYPE) == 6000
+    planner.hear(shard(0), 5200)
+    assert planner.next_look(ACCOUNT, ONE_TYPE) == 5200, "what somebody asks for does not wait"

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from junhong_cmp.asynq.outages import FAULTS, is_outage
+from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.clock import Clock, SystemClock
 from junhong_cmp.polling.backlog import BacklogGate
+from junhong_cmp.polling.batch_sizes import batch_size
 from junhong_cmp.polling.concurrency import AccountConcurrency
 from junhong_cmp.polling.config import PollingConfigSnapshot
 from junhong_cmp.polling.config_manager import PollingConfigManager
@@ -134,9 +136,11 @@ class ClaimRound:
             wants.append(pacer.allowance(account, now, in_flight[account.id]))
         self._turn += 1
         limits: dict[ShardId, int] = {}
-        shares = fair_shares(min(room, _MOST_A_ROUND), wants, self._turn)
-        for account, share in zip(accounts, shares, strict=True):
-            limits |= self._planner.plan(account.id, callable_types[account.id], share, now_ms)
+        sizes = [_sizes(account, callable_types[account.id]) for account in accounts]
+        largest = max((size for by_type in sizes for size in by_type.values()), default=1)
+        shares = fair_shares(min(room, max(1, _MOST_A_ROUND // largest)), wants, self._turn)
+        for account, by_type, share in zip(accounts, sizes, shares, strict=True):
+            limits |= self._planner.plan(account.id, by_type, share, now_ms)
         return limits
 
     async def _claim(self, limits: Mapping[ShardId, int], now_ms: int) -> Exception | None:
@@ -147,7 +151,7 @@ class ClaimRound:
         )
         for shard, batch in zip(limits, batches, strict=True):
             if isinstance(batch, ClaimBatch):
-                self._take(shard, batch)
+                self._take(shard, batch, limits[shard])
             elif isinstance(batch, FencedError) or is_outage(batch):
                 refused = refused if refused is not None else batch
             else:  # e.g. a foreign value under the shard's key: the other shards go on
@@ -155,12 +159,16 @@ class ClaimRound:
                 self._rare.warning("分片无法认领", shard=shard_tag(shard), error=str(batch))
         return refused
 
-    def _take(self, shard: ShardId, batch: ClaimBatch) -> None:
-        self._planner.learn(shard, batch.next_due_ms, batch.now_ms)
+    def _take(self, shard: ShardId, batch: ClaimBatch, limit: int) -> None:
+        account = self.config_manager.snapshot.accounts.get(shard.account_id)
+        size = 1 if account is None else batch_size(account, shard.task_type)
+        gathers = size > 1 and len(batch.claims) < limit
+        gather_ms = milliseconds(self.settings.gather) if gathers else 0
+        self._planner.learn(shard, batch.next_due_ms, batch.now_ms, gather_ms=gather_ms)
         if batch.claims:
-            self._pacers[shard.account_id].spend(len(batch.claims))
+            tasks = self.dispatcher.add(shard, batch.claims, batch_size=size)
+            self._pacers[shard.account_id].spend(tasks)
             self.stats.count_due(shard.task_type, shard.account_id, len(batch.claims))
-            self.dispatcher.add(shard, batch.claims)
 
     def _pause(self, callable_types: Mapping[int, Sequence[TaskType]], now_ms: int) -> float:
         """Return the time until some account has both a card due and a token."""
@@ -171,3 +179,7 @@ class ClaimRound:
                 pacer = self._pacers.get(account_id)
                 soonest = min(soonest, max(wait, pacer.seconds_to_next() if pacer is not None else 0.0))
         return max(soonest, self.settings.min_tick.total_seconds())
+
+
+def _sizes(account: CarrierAccount, task_types: Sequence[TaskType]) -> dict[TaskType, int]:
+    return {task_type: batch_size(account, task_type) for task_type in task_types}

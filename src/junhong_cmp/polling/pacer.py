@@ -1,4 +1,4 @@
-"""How many cards of an account the leader may claim now."""
+"""How many calls to an account's carrier the leader may have made now."""
 
 from junhong_cmp.cards.model import CarrierAccount
 
@@ -12,7 +12,7 @@ class AccountPacer:
         self._at = now
 
     def allowance(self, account: CarrierAccount, now: float, in_flight: int) -> int:
-        """Return how many cards may be claimed, by rate and by what is in flight already.
+        """Return how many calls may be handed out, by rate and by what is in flight already.
 
         Twice the concurrency may be on its way: that many keep the consumers supplied, while a
         slow carrier's cards cannot fill the task queue before everybody else's.
@@ -23,9 +23,9 @@ class AccountPacer:
         room = account.concurrency * 2 - in_flight if in_flight < account.concurrency else 0
         return max(0, min(int(self._tokens), room))
 
-    def spend(self, cards: int) -> None:
-        """Take the tokens of claimed cards."""
-        self._tokens -= cards
+    def spend(self, calls: int) -> None:
+        """Take the tokens of calls handed out; what exceeds them is owed, and waited for."""
+        self._tokens -= calls
 
     def seconds_to_next(self) -> float:
         """Return how long it takes until a token is there."""

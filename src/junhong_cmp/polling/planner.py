@@ -1,6 +1,6 @@
 """Which shards to claim from, how much from each, and when to look again: no I/O here."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from junhong_cmp.polling.fair_shares import fair_shares
@@ -61,29 +61,39 @@ class ShardPlanner:
         self._turn = 0
 
     def plan(
-        self, account_id: int, task_types: Sequence[TaskType], allowance: int, now_ms: int
+        self, account_id: int, sizes: Mapping[TaskType, int], allowance: int, now_ms: int
     ) -> dict[ShardId, int]:
-        """Share an account's allowance among its shards that are to be asked.
+        """Share an account's allowance of calls among its shards; return how many cards to claim of each.
 
-        Every task type gets the same, if it wants that much; within one the longest due come first.
+        ``sizes`` tells how many cards of a task type one call takes. Every type gets as many calls, if it
+        wants that many; within one the longest due come first.
         """
-        due = [self._group(account_id, task_type).due(now_ms) for task_type in task_types]
+        due = [self._group(account_id, task_type).due(now_ms) for task_type in sizes]
         self._turn += 1
-        shares = fair_shares(allowance, [len(shards) * MOST_A_SHARD for shards in due], self._turn)
+        mosts = [_most_a_shard(size) for size in sizes.values()]
+        wants = [
+            len(shards) * -(-most // size)
+            for shards, most, size in zip(due, mosts, sizes.values(), strict=True)
+        ]
+        shares = fair_shares(allowance, wants, self._turn)
         limits: dict[ShardId, int] = {}
-        for shards, share in zip(due, shares, strict=True):
-            left = share
+        for shards, share, most, size in zip(due, shares, mosts, sizes.values(), strict=True):
+            left = share  # calls
             for index, shard in enumerate(shards):
                 if left <= 0:
                     break
-                limits[shard] = -(-left // (len(shards) - index))
-                left -= limits[shard]
+                calls = -(-left // (len(shards) - index))
+                limits[shard] = min(calls * size, most)
+                left -= calls
         return limits
 
-    def learn(self, shard: ShardId, next_due_ms: int | None, now_ms: int) -> None:
-        """Note what a shard told: when its next card is due; None means that it is empty."""
+    def learn(self, shard: ShardId, next_due_ms: int | None, now_ms: int, *, gather_ms: int = 0) -> None:
+        """Note what a shard told: when its next card is due; None means that it is empty.
+
+        It is not asked again before ``gather_ms``, so that cards due one after the other go together.
+        """
         recheck = now_ms + self._recheck_ms
-        at = recheck if next_due_ms is None else min(next_due_ms, recheck)
+        at = recheck if next_due_ms is None else min(max(next_due_ms, now_ms + gather_ms), recheck)
         self._group(shard.account_id, shard.task_type).look_at(shard.number, at)
 
     def hear(self, shard: ShardId, due_ms: int) -> None:
@@ -96,7 +106,7 @@ class ShardPlanner:
         """Know nothing of any shard any more: each is asked at the next opportunity."""
         self._groups.clear()
 
-    def next_look(self, account_id: int, task_types: Sequence[TaskType]) -> int:
+    def next_look(self, account_id: int, task_types: Iterable[TaskType]) -> int:
         """Return when the first shard of the task types, of which there is one at least, is to be asked."""
         return min(self._group(account_id, task_type).earliest for task_type in task_types)
 
@@ -106,3 +116,8 @@ class ShardPlanner:
             group = _Group(self._shards((account_id,), (task_type,)))
             self._groups[account_id, task_type] = group
         return group
+
+
+def _most_a_shard(size: int) -> int:
+    """Return how many cards to claim of a shard at most, in whole calls of ``size`` cards."""
+    return max(MOST_A_SHARD - MOST_A_SHARD % size, min(size, MOST_A_SHARD))

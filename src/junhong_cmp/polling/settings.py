@@ -20,6 +20,8 @@ class PollingSettings:
         low_water: pending poll tasks at which it resumes.
         unproven_backlog: pending poll tasks the scheduler allows while it does not know yet how fast they are
             processed; from then on it allows what is processed within half of ``visibility``.
+        gather: how long cards of a shard that go together in one call are left to gather, once all that were
+            due have been claimed.
         idle_tick: longest the scheduler sleeps when no card is known to be due; after that it looks for
             notices of cards due sooner, which costs the same for any number of shards.
         min_tick: shortest time between two rounds of claims.
@@ -38,6 +40,7 @@ class PollingSettings:
     high_water: int = 5000
     low_water: int = 2500
     unproven_backlog: int = 256
+    gather: timedelta = timedelta(seconds=1)
     idle_tick: timedelta = timedelta(milliseconds=250)
     min_tick: timedelta = timedelta(milliseconds=50)
     reconcile_every: timedelta = timedelta(minutes=10)
