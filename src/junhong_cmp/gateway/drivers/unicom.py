@@ -10,6 +10,7 @@ from junhong_cmp.gateway.answers import check_card
 from junhong_cmp.gateway.client import (
     CardRef,
     GatewayAccount,
+    GatewayCall,
     RealNameAnswer,
     StatusAnswer,
     UsageAnswer,
@@ -55,33 +56,33 @@ class UnicomDriver(NoCardList, NoOperationQuery, NoSessionQuery):
 
     async def query_usage(self, account: GatewayAccount, card: CardRef) -> UsageAnswer:
         """Return the card's usage in the cycle from the 27th to the 26th."""
-        return await self._one(account, card, usage_of)
+        return await self._one(account, card, GatewayCall.USAGE, usage_of)
 
     async def query_usage_batch(
         self, account: GatewayAccount, cards: Sequence[CardRef]
     ) -> Mapping[int, UsageAnswer | GatewayError]:
         """Return a reading or an error for every card."""
-        return await self._many(account, cards, usage_of)
+        return await self._many(account, cards, GatewayCall.USAGE, usage_of)
 
     async def query_status(self, account: GatewayAccount, card: CardRef) -> StatusAnswer:
         """Return the card's state."""
-        return await self._one(account, card, status_of)
+        return await self._one(account, card, GatewayCall.STATUS, status_of)
 
     async def query_status_batch(
         self, account: GatewayAccount, cards: Sequence[CardRef]
     ) -> Mapping[int, StatusAnswer | GatewayError]:
         """Return a state or an error for every card."""
-        return await self._many(account, cards, status_of)
+        return await self._many(account, cards, GatewayCall.STATUS, status_of)
 
     async def query_realname(self, account: GatewayAccount, card: CardRef) -> RealNameAnswer:
         """Return the card's real-name state."""
-        return await self._one(account, card, realname_of)
+        return await self._one(account, card, GatewayCall.REALNAME, realname_of)
 
     async def query_realname_batch(
         self, account: GatewayAccount, cards: Sequence[CardRef]
     ) -> Mapping[int, RealNameAnswer | GatewayError]:
         """Return a state or an error for every card."""
-        return await self._many(account, cards, realname_of)
+        return await self._many(account, cards, GatewayCall.REALNAME, realname_of)
 
     async def stop(self, account: GatewayAccount, card: CardRef, request_id: str) -> OperationAnswer:
         """Have the card deactivated; sent once."""
@@ -91,35 +92,37 @@ class UnicomDriver(NoCardList, NoOperationQuery, NoSessionQuery):
         """Have the card activated; sent once."""
         return await self._change(account, card, ACTIVATED, request_id)
 
-    async def _one(self, account: GatewayAccount, card: CardRef, read: _Read[A]) -> A:
-        outcome = (await self._details(account, [card], read))[card.card_id]
+    async def _one(self, account: GatewayAccount, card: CardRef, call: GatewayCall, read: _Read[A]) -> A:
+        outcome = (await self._details(account, [card], call, read))[card.card_id]
         if isinstance(outcome, GatewayError):
             raise outcome
         return outcome
 
     async def _many(
-        self, account: GatewayAccount, cards: Sequence[CardRef], read: _Read[A]
+        self, account: GatewayAccount, cards: Sequence[CardRef], call: GatewayCall, read: _Read[A]
     ) -> dict[int, A | GatewayError]:
         if len(cards) > MAX_BATCH:
             raise ValueError(f"at most {MAX_BATCH} cards a batch, not {len(cards)}")
         if not cards:
             return {}
         try:
-            return await self._details(account, cards, read)
+            return await self._details(account, cards, call, read)
         except CardUnknown as error:
             if len(cards) == 1:
                 return {cards[0].card_id: error}
         # One number the platform does not know had all refused: halves find it, and the others their answers.
         middle = len(cards) // 2
-        first = await self._many(account, cards[:middle], read)
-        return first | await self._many(account, cards[middle:], read)
+        first = await self._many(account, cards[:middle], call, read)
+        return first | await self._many(account, cards[middle:], call, read)
 
     async def _details(
-        self, account: GatewayAccount, cards: Sequence[CardRef], read: _Read[A]
+        self, account: GatewayAccount, cards: Sequence[CardRef], call: GatewayCall, read: _Read[A]
     ) -> dict[int, A | GatewayError]:
+        """Ask for details; the message's number begins with what they are wanted for."""
         asked_at = self._clock.now()
         question = {"iccids": [card.iccid for card in cards]}
-        data = await self._ask(account, DETAILS_PATH, question, message_id=new_serial(asked_at))
+        message_id = f"{call}-{new_serial(asked_at)}"
+        data = await self._ask(account, DETAILS_PATH, question, message_id=message_id)
         return split_terminals(data, cards, lambda terminal, card: read(terminal, card, asked_at))
 
     async def _change(
