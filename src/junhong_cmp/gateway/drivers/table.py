@@ -8,8 +8,11 @@ from typing import Final
 from junhong_cmp.clock import Clock
 from junhong_cmp.gateway.client import GatewayAccount, GatewayCall, GatewayCalls
 from junhong_cmp.gateway.directory import Directory
+from junhong_cmp.gateway.drivers.ctcc import CtccDriver
 from junhong_cmp.gateway.drivers.generic import GenericDriver
 from junhong_cmp.gateway.drivers.generic_batch import MAX_BATCH as GENERIC_BATCH
+from junhong_cmp.gateway.drivers.unicom import MAX_BATCH as UNICOM_BATCH
+from junhong_cmp.gateway.drivers.unicom import UnicomDriver
 from junhong_cmp.gateway.tokens import TokenStore
 from junhong_cmp.gateway.transport import HttpTransport
 
@@ -52,12 +55,34 @@ def _generic(parts: DriverParts) -> GatewayCalls:
     return GenericDriver(parts.transport, parts.directory, parts.clock)
 
 
+def _unicom(parts: DriverParts) -> GatewayCalls:
+    return UnicomDriver(parts.transport, parts.directory, parts.clock)
+
+
+def _ctcc(parts: DriverParts) -> GatewayCalls:
+    return CtccDriver(parts.transport, parts.directory, parts.clock)
+
+
 _ROWS: Final = (
     DriverRow(
         name="generic",
         carrier="other",
         open=_generic,
         defaults=DriverDefaults(batch_sizes=dict.fromkeys(GatewayCall, GENERIC_BATCH)),
+    ),
+    DriverRow(
+        name="unicom",
+        carrier="cucc",
+        open=_unicom,
+        defaults=DriverDefaults(
+            billing_day=27, usage_unit="MB", batch_sizes=dict.fromkeys(GatewayCall, UNICOM_BATCH)
+        ),
+    ),
+    DriverRow(
+        name="ctcc",
+        carrier="ctcc",
+        open=_ctcc,
+        defaults=DriverDefaults(usage_unit="MB"),
     ),
 )
 
