@@ -21,8 +21,9 @@ from junhong_cmp.gateway.drivers.onelink_answers import (
     usage_answer,
 )
 from junhong_cmp.gateway.drivers.onelink_batch import MAX_BATCH, WholeDays, usage_answers
+from junhong_cmp.gateway.drivers.onelink_halving import ask_in_halves
 from junhong_cmp.gateway.drivers.onelink_wire import OneLinkCall, OneLinkWire
-from junhong_cmp.gateway.errors import AccountPausing, BadRequest, CardUnknown, GatewayError, NotOffered
+from junhong_cmp.gateway.errors import GatewayError, NotOffered
 from junhong_cmp.gateway.operations import OperationAnswer, OperationState
 from junhong_cmp.gateway.sessions import SessionAnswer
 from junhong_cmp.gateway.tokens import TokenStore
@@ -59,21 +60,20 @@ class OneLinkDriver:
     ) -> Mapping[int, UsageAnswer | GatewayError]:
         """Return the usage of at most 100 cards to the end of yesterday, or an error for each.
 
-        If a refusal is about some card among them, halves are asked until it is found.
+        If the carrier refuses all for the sake of some, halves are asked until those are found.
         """
         if len(cards) > MAX_BATCH:
             raise ValueError(f"at most {MAX_BATCH} cards a batch, not {len(cards)}")
         if not cards:
             return {}
         days = WholeDays.before(self._clock.now())
-        question = {"queryDate": days.month, "iccids": "_".join(card.iccid for card in cards)}
-        try:
+
+        async def ask(group: Sequence[CardRef]) -> Mapping[int, UsageAnswer | GatewayError]:
+            question = {"queryDate": days.month, "iccids": "_".join(card.iccid for card in group)}
             item = await self._wire.ask(account, OneLinkCall(USAGE_BATCH_PATH, question))
-        except (BadRequest, CardUnknown) as error:
-            if len(cards) == 1:
-                return {cards[0].card_id: error}
-            return await self._usage_of_halves(account, cards)
-        return usage_answers(item, cards, days)
+            return usage_answers(item, group, days)
+
+        return await ask_in_halves(cards, ask)
 
     async def query_status(self, account: GatewayAccount, card: CardRef) -> StatusAnswer:
         """Return the card's state."""
@@ -128,17 +128,6 @@ class OneLinkDriver:
 
     async def _query(self, account: GatewayAccount, path: str, card: CardRef) -> Mapping[str, object]:
         return await self._wire.ask(account, OneLinkCall(path, {"iccid": card.iccid}))
-
-    async def _usage_of_halves(
-        self, account: GatewayAccount, cards: Sequence[CardRef]
-    ) -> dict[int, UsageAnswer | GatewayError]:
-        middle = len(cards) // 2
-        results = dict(await self.query_usage_batch(account, cards[:middle]))
-        try:
-            results.update(await self.query_usage_batch(account, cards[middle:]))
-        except AccountPausing as error:  # what is known already is not thrown away with what is not
-            results.update({card.card_id: error for card in cards[middle:]})
-        return results
 
     async def _change(
         self, account: GatewayAccount, card: CardRef, request_id: str, kind: str
