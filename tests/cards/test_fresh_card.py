@@ -7,7 +7,7 @@ from junhong_cmp.cards.store import insert_cards, load_cards
 
 
 @pytest.mark.parametrize("real_name_required", [True, False])
-async def test_a_fresh_card_is_what_the_database_has(pool: asyncpg.Pool, real_name_required: bool) -> None:
+async def test_a_fresh_card_is_what_the_database_has(pool: asyncpg.Pool, *, real_name_required: bool) -> None:
     new = NewCard(
         iccid="89860400000000000012",
         msisdn="1064000000001",

@@ -164,7 +164,7 @@ async def test_without_waiting_the_worker_goes_on_alone(counter: Counter) -> Non
 @pytest.mark.parametrize(
     ("data", "name", "account", "reason"),
     [
-        (b"PK\x03\x04", "cards.xlsx", "demo", "暂不支持 Excel（.xlsx）"),
+        (b"%PDF-1.7", "cards.pdf", "demo", "这是 PDF 文件"),
         (None, "nope.csv", "demo", "文件无法读取"),
         (b"", "empty.csv", "demo", "文件为空"),
         (card_file([1]), "cards.csv", "other", "账号不存在：other"),

@@ -1,11 +1,9 @@
 """What ``junhong import`` does with the services: connect, submit, wait, fetch the result file."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -14,25 +12,21 @@ from redis.exceptions import RedisClusterException, RedisError
 
 from junhong_cmp.asynq.client import Client
 from junhong_cmp.asynq.connection import open_redis
-from junhong_cmp.cli.database import open_configured_pool
+from junhong_cmp.cli.import_desk import exit_code, open_database
 from junhong_cmp.cli.import_screen import ProgressView, report
+from junhong_cmp.cli.import_watch import watch
 from junhong_cmp.cli.service_errors import explained
 from junhong_cmp.config import Settings
 from junhong_cmp.db.pool import Pool
-from junhong_cmp.db.retrying import is_outage
-from junhong_cmp.db.schema import check_schema
-from junhong_cmp.errors import DependencyUnavailableError, ExitCode, system_reason
+from junhong_cmp.errors import DependencyUnavailableError, system_reason
 from junhong_cmp.imports.encoding import FileFacts
 from junhong_cmp.imports.errors import CardImportError
-from junhong_cmp.imports.model import ImportStatus, ImportTask
-from junhong_cmp.imports.store import find_import
-from junhong_cmp.imports.submit import inspect_file, submit_import
+from junhong_cmp.imports.model import ImportTask
+from junhong_cmp.imports.submit import FileChoice, inspect_file, submit_import
 from junhong_cmp.storage.store import Storage, open_storage
 
 _EXIT_REFUSED: Final = 1
 _EXIT_INTERRUPTED: Final = 130
-_LOOK_EVERY: Final = timedelta(milliseconds=200)
-_HINT_AFTER: Final = timedelta(seconds=10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +35,8 @@ class ImportOrder:
 
     file: Path
     account_code: str
-    wait: bool
+    sheet: str
+    watch: bool | None
     result_copy: Path | None
     as_json: bool
 
@@ -58,56 +53,45 @@ def run_import(settings: Settings, order: ImportOrder) -> int:
 
 async def _carry_out(settings: Settings, order: ImportOrder, facts: FileFacts) -> int:
     async with open_import_run(settings) as run:
-        task = await run.submit(order.account_code, order.file, facts)
+        task = await run.submit(order, facts)
         try:
-            if order.wait:
-                with ProgressView(facts.lines, hidden=order.as_json) as view:
-                    task = await run.wait(task, view.show)
+            if order.watch is not False:
+                lines_too = order.watch is True
+                with ProgressView(task.file_lines, hidden=order.as_json, lines_too=lines_too) as view:
+                    task = await watch(run.pool, task, view.show)
         except asyncio.CancelledError:  # Ctrl-C; before this point it leaves nothing behind to tell of
             typer.echo("已停止等待；已提交的导入由 Worker 继续", err=True)
             return _EXIT_INTERRUPTED
         report(task, run.locate_result(task), as_json=order.as_json)
         if order.result_copy is not None and task.result_key is not None:
             await run.save_result(task, order.result_copy)
-    return _EXIT_REFUSED if task.status is ImportStatus.FAILED else int(ExitCode.CLEAN)
+    return exit_code(task)
 
 
 class ImportRun:
-    """An import run hands a file in and waits for workers to import it."""
+    """An import run hands a file in and fetches its result."""
 
     def __init__(self, pool: Pool, storage: Storage, client: Client) -> None:
-        self._pool = pool
+        self.pool = pool
         self._storage = storage
         self._client = client
 
-    async def submit(self, account_code: str, path: Path, facts: FileFacts) -> ImportTask:
+    async def submit(self, order: ImportOrder, facts: FileFacts) -> ImportTask:
         """Hand the file in; raises as :func:`submit_import`, with an unreachable service as code 69."""
         with explained("无法提交导入"):
             try:
                 return await submit_import(
-                    self._pool, self._storage, self._client, account_code=account_code, path=path, facts=facts
+                    self.pool,
+                    self._storage,
+                    self._client,
+                    account_code=order.account_code,
+                    path=order.file,
+                    choice=FileChoice(facts=facts, sheet=order.sheet),
                 )
             except (RedisError, RedisClusterException) as error:
                 raise DependencyUnavailableError(
                     f"Redis 无法访问（{type(error).__name__}）：导入已登记，Redis 恢复后会自动入队"
                 ) from error
-
-    async def wait(self, task: ImportTask, show: Callable[[ImportTask], None]) -> ImportTask:
-        """Return the import once it is final; an outage of the database is waited out."""
-        loop = asyncio.get_running_loop()
-        hint_at = loop.time() + _HINT_AFTER.total_seconds()
-        while not task.status.is_final:
-            show(task)
-            if task.status is ImportStatus.PENDING and loop.time() >= hint_at:
-                typer.echo(
-                    "尚无 Worker 处理此导入：请确认有 Worker 在运行；可按 Ctrl-C 离开，导入不会丢失", err=True
-                )
-                hint_at = float("inf")
-            await asyncio.sleep(_LOOK_EVERY.total_seconds())
-            with contextlib.suppress(_Outage):
-                task = await self._look_again(task)
-        show(task)
-        return task
 
     async def save_result(self, task: ImportTask, path: Path) -> None:
         """Write a copy of the result file to ``path``."""
@@ -120,21 +104,6 @@ class ImportRun:
     def locate_result(self, task: ImportTask) -> str | None:
         """Return where the result file is, if there is one."""
         return None if task.result_key is None else self._storage.locate(task.result_key)
-
-    async def _look_again(self, task: ImportTask) -> ImportTask:
-        try:
-            current = await find_import(self._pool, task.id)
-        except Exception as error:
-            if is_outage(error):
-                raise _Outage from error
-            raise
-        if current is None:
-            raise DependencyUnavailableError(f"导入 {task.id} 已被另一次提交取代")
-        return current
-
-
-class _Outage(Exception):  # noqa: N818 - a passing state, waited out
-    """The database can't be asked now."""
 
 
 @asynccontextmanager
@@ -150,12 +119,8 @@ async def open_import_run(settings: Settings) -> AsyncGenerator[ImportRun, None]
     storage = open_storage(url.get_secret_value() if url is not None else "")
     with explained("无法导入"):
         redis = open_redis(settings.redis.url.get_secret_value(), pool_size=2, client_name="junhong-import")
-        pool = await open_configured_pool(settings.postgres, application_name="junhong-import")
     try:
-        with explained("无法导入"):
-            async with pool.acquire() as conn:
-                await check_schema(conn)
-        yield ImportRun(pool, storage, Client(redis))
+        async with open_database(settings, "无法导入") as pool:
+            yield ImportRun(pool, storage, Client(redis))
     finally:
         await redis.aclose()
-        await pool.close()

@@ -1,6 +1,7 @@
 """Handing a file in: checked, stored, recorded, enqueued."""
 
 import asyncio
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +25,21 @@ _PIECE_BYTES: Final = 1024 * 1024
 _FILE_NAME_CHARS: Final = 200
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChoice:
+    """What of a file to import, and what is known of it.
+
+    ``facts`` spare a second look at a file that was inspected before; ``sheet`` names the sheet of a
+    workbook, empty for the first that has cards.
+    """
+
+    facts: FileFacts | None = None
+    sheet: str = ""
+
+
+_AS_IT_IS: Final = FileChoice()
+
+
 async def submit_import(
     pool: Pool,
     storage: Storage,
@@ -31,13 +47,12 @@ async def submit_import(
     *,
     account_code: str,
     path: Path,
-    facts: FileFacts | None = None,
+    choice: FileChoice = _AS_IT_IS,
 ) -> ImportTask:
     """Hand a local file in for import and return its job.
 
     The same file for the same account is one job: handing it in again returns the one there is, unless
-    that failed. A crash between the record and the queue is healed by the re-drive. ``facts`` spares a
-    second look at a file that was inspected before.
+    that failed or was cancelled. A crash between the record and the queue is healed by the re-drive.
 
     Raises:
         AccountUnknownError: no account has this code; nothing was stored.
@@ -52,8 +67,7 @@ async def submit_import(
         raise AccountUnknownError(
             f"账号不存在：{account_code}，请先在表 carrier_account 中登记，轮询规则在 polling_config"
         )
-    if facts is None:
-        facts = await asyncio.to_thread(inspect_file, path)
+    facts = choice.facts if choice.facts is not None else await asyncio.to_thread(inspect_file, path)
     key = f"imports/files/{account.id}/{facts.sha256}"
     await storage.put(key, path)
     name = "".join(char if char.isprintable() else "_" for char in path.name)[:_FILE_NAME_CHARS]
@@ -63,6 +77,8 @@ async def submit_import(
         file_key=key,
         file_sha256=facts.sha256,
         file_bytes=facts.size,
+        file_lines=facts.lines,
+        sheet=choice.sheet,
     )
     async with pool.acquire() as conn:
         task = await create_import(conn, new)
