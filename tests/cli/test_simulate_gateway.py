@@ -104,3 +104,34 @@ async def test_an_unwritable_url_file_is_one_clear_error(tmp_path: Path) -> None
     code, errors = await ended("--url-file", str(tmp_path / "no" / "url"), JUNHONG_GATEWAY_SECRET=SECRET)
     assert code == 78
     assert "网关地址文件无法写入" in errors
+
+
+async def test_it_lists_the_cards_it_was_told(tmp_path: Path) -> None:
+    cards = tmp_path / "cards.txt"
+    cards.write_text(f"{CARD.iccid}\n89860012345678900025\n", encoding="utf-8")
+    async with simulator("--cards", str(cards), JUNHONG_GATEWAY_SECRET=SECRET) as process:
+        ready = await first_line(process)
+        gateway = open_http_gateway(
+            base_url=str(ready["url"]),
+            credentials={},
+            default_credential=Credential("demo", SECRET),
+            allow_http=True,
+        )
+        await gateway.open()
+        page = await gateway.list_cards(GatewayAccount(1, "a"), None)
+        await gateway.close()
+    assert [card.iccid for card in page.cards] == [CARD.iccid, "89860012345678900025"]
+    assert page.next_cursor is None
+
+
+async def test_an_unknown_driver_is_answered_with_those_there_are() -> None:
+    code, errors = await ended("--driver", "carrier-pigeon", JUNHONG_GATEWAY_SECRET=SECRET)
+    assert code == 78
+    assert "carrier-pigeon" in errors
+    assert "generic" in errors
+
+
+async def test_a_missing_file_of_cards_is_named(tmp_path: Path) -> None:
+    code, errors = await ended("--cards", str(tmp_path / "none"), JUNHONG_GATEWAY_SECRET=SECRET)
+    assert code == 78
+    assert str(tmp_path / "none") in errors

@@ -16,9 +16,13 @@ from junhong_cmp.cli.usage import ChineseCommand
 from junhong_cmp.errors import ConfigError
 from junhong_cmp.gateway.signing import Credential
 from junhong_cmp.gateway.simulator import CarrierSimulator, SimulatorConfig, serve
+from junhong_cmp.gateway.simulators.table import SIMULATORS
 
 Port = Annotated[int, typer.Option(min=0, max=65535, metavar="端口", help="监听端口，0 表示任选一个空闲端口")]
 Host = Annotated[str, typer.Option(metavar="地址", help="监听地址")]
+Driver = Annotated[
+    str, typer.Option(metavar="驱动", help="模拟哪种运营商接口，可选：" + "、".join(SIMULATORS))
+]
 KeyId = Annotated[str, typer.Option(envvar="JUNHONG_GATEWAY_KEY_ID", metavar="编号", help="密钥编号")]
 SecretFile = Annotated[
     Path | None,
@@ -43,6 +47,10 @@ LogFile = Annotated[
     Path | None,
     typer.Option("--log", metavar="文件", help="请求日志文件（JSON，每行一次调用）", show_default=False),
 ]
+CardsFile = Annotated[
+    Path | None,
+    typer.Option("--cards", metavar="文件", help="卡列表接口列出的卡号，每行一个", show_default=False),
+]
 UrlFile = Annotated[
     Path | None,
     typer.Option(metavar="文件", help="开始监听后把网关地址写入此文件", show_default=False),
@@ -58,6 +66,7 @@ def register(app: typer.Typer) -> None:
 
 def simulate_gateway(
     *,
+    driver: Driver = "generic",
     port: Port = 0,
     host: Host = "127.0.0.1",
     key_id: KeyId = "demo",
@@ -69,6 +78,7 @@ def simulate_gateway(
     throttle_qps: ThrottleQps = None,
     operation_delay: OperationDelay = 0,
     seed: Seed = 0,
+    cards: CardsFile = None,
     log_file: LogFile = None,
     url_file: UrlFile = None,
 ) -> None:
@@ -76,6 +86,8 @@ def simulate_gateway(
     logs.configure()
     config = SimulatorConfig(
         credential=Credential(key_id, _secret(secret_file)),
+        driver=driver,
+        cards=_card_numbers(cards),
         host=host,
         port=port,
         latency=timedelta(milliseconds=latency),
@@ -115,6 +127,15 @@ def _secret(file: Path | None) -> str:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError([f"网关密钥文件无法读取：{file}"]) from error
+
+
+def _card_numbers(file: Path | None) -> tuple[str, ...]:
+    if file is None:
+        return ()
+    try:
+        return tuple(file.read_text(encoding="utf-8").split())
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError([f"卡号文件无法读取：{file}"]) from error
 
 
 def _write_whole(file: Path, text: str) -> None:
