@@ -4,12 +4,13 @@ from tests.gateway.scripted_server import scripted_server
 from tests.waiting import FakeClock
 
 from junhong_cmp.gateway.client import CardRef
-from junhong_cmp.gateway.drivers.onelink_refusals import CODES, code_of, refusal_of
+from junhong_cmp.gateway.drivers.onelink_refusals import CHANGE_REST, CODES, code_of, refusal_of
 from junhong_cmp.gateway.errors import (
     AlreadyDone,
     AuthRejected,
     BadRequest,
     BadResponse,
+    CardResting,
     CardUnknown,
     GatewayError,
     Maintenance,
@@ -74,7 +75,7 @@ async def test_a_question_cannot_be_done_already(code: str) -> None:
         ("当日调用次数已达上限", QuotaExhausted),
         ("本月接口调用量超过限额", QuotaExhausted),
         ("系统维护中，请稍后再试", Maintenance),
-        ("同一卡号3分钟内不能重复办理业务", Transient),
+        ("同一卡号3分钟内不能重复办理业务", CardResting),
         ("卡片流量套餐异常", Transient),
         ("", Transient),
     ],
@@ -85,13 +86,16 @@ async def test_the_wording_decides_about_a_code_that_is_not_known(
     assert type(await outcome_of("19999", message, change=True)) is expected
 
 
-@pytest.mark.parametrize(
-    ("message", "maybe_executed"), [("同一卡号3分钟内不能重复办理业务", False), ("系统异常", True)]
-)
-async def test_only_a_plain_refusal_says_that_nothing_was_done(message: str, *, maybe_executed: bool) -> None:
-    error = await outcome_of("19999", message, change=True)
+async def test_a_change_refused_for_a_reason_unknown_may_have_been_made() -> None:
+    error = await outcome_of("19999", "系统异常", change=True)
     assert isinstance(error, Transient)
-    assert error.maybe_executed is maybe_executed
+    assert error.maybe_executed
+
+
+async def test_a_card_changed_too_soon_rests_as_long_as_the_carrier_wants() -> None:
+    error = await outcome_of("19999", "同一卡号3分钟内不能重复办理业务", change=True)
+    assert isinstance(error, CardResting)
+    assert error.wait == CHANGE_REST
 
 
 async def test_a_known_code_outweighs_its_wording() -> None:

@@ -8,6 +8,7 @@ as a verdict about the card.
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import Final
 
 from junhong_cmp.gateway.errors import (
@@ -15,6 +16,7 @@ from junhong_cmp.gateway.errors import (
     AuthRejected,
     BadRequest,
     BadResponse,
+    CardResting,
     CardUnknown,
     GatewayError,
     Maintenance,
@@ -27,11 +29,14 @@ from junhong_cmp.gateway.json_body import excerpt
 OK: Final = "0"
 TOKEN_EXPIRED: Final = "12021"  # noqa: S105 - a code, not a token
 
+CHANGE_REST: Final = timedelta(minutes=3)
+"""The carrier changes a card once in this time."""
+
 _Make = Callable[[str], GatewayError]
 
 
-def _card_busy(text: str) -> GatewayError:
-    return Transient(text, maybe_executed=False)
+def _resting(text: str) -> GatewayError:
+    return CardResting(text, CHANGE_REST)
 
 
 CODES: Final[Mapping[str, _Make]] = {
@@ -52,7 +57,7 @@ CODES: Final[Mapping[str, _Make]] = {
 }
 
 _WORDINGS: Final[tuple[tuple[re.Pattern[str], _Make], ...]] = (
-    (re.compile("分钟内|重复办理"), _card_busy),
+    (re.compile("分钟内|重复办理"), _resting),
     (re.compile("(?:[今当每]日|当天|[本当每]月).*(?:次数|调用).*(?:上限|超|用完)"), QuotaExhausted),
     (re.compile("频繁|频率|流控|流量控制|限流|并发|过快|QPS|TPS", re.IGNORECASE), Throttled),
     (re.compile("维护|割接|系统升级"), Maintenance),

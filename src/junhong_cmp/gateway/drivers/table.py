@@ -11,6 +11,9 @@ from junhong_cmp.gateway.directory import Directory
 from junhong_cmp.gateway.drivers.ctcc import CtccDriver
 from junhong_cmp.gateway.drivers.generic import GenericDriver
 from junhong_cmp.gateway.drivers.generic_batch import MAX_BATCH as GENERIC_BATCH
+from junhong_cmp.gateway.drivers.onelink import OneLinkDriver
+from junhong_cmp.gateway.drivers.onelink_batch import MAX_BATCH as ONELINK_BATCH
+from junhong_cmp.gateway.drivers.onelink_refusals import CHANGE_REST as ONELINK_REST
 from junhong_cmp.gateway.drivers.unicom import MAX_BATCH as UNICOM_BATCH
 from junhong_cmp.gateway.drivers.unicom import UnicomDriver
 from junhong_cmp.gateway.tokens import TokenStore
@@ -55,6 +58,10 @@ def _generic(parts: DriverParts) -> GatewayCalls:
     return GenericDriver(parts.transport, parts.directory, parts.clock)
 
 
+def _onelink(parts: DriverParts) -> GatewayCalls:
+    return OneLinkDriver(parts.transport, parts.directory, parts.clock, parts.tokens)
+
+
 def _unicom(parts: DriverParts) -> GatewayCalls:
     return UnicomDriver(parts.transport, parts.directory, parts.clock)
 
@@ -69,6 +76,12 @@ _ROWS: Final = (
         carrier="other",
         open=_generic,
         defaults=DriverDefaults(batch_sizes=dict.fromkeys(GatewayCall, GENERIC_BATCH)),
+    ),
+    DriverRow(
+        name="onelink",
+        carrier="cmcc",
+        open=_onelink,
+        defaults=DriverDefaults(batch_sizes={GatewayCall.USAGE: ONELINK_BATCH}, change_rest=ONELINK_REST),
     ),
     DriverRow(
         name="unicom",
