@@ -64,6 +64,7 @@ class Fleet(Platform):
     workers: list[WorkerProcess] = field(default_factory=list)
     lease: Lease = SHORT
     tuning: Mapping[str, float] = field(default_factory=lambda: dict(TUNING))
+    intervals: Mapping[str, float] = field(default_factory=dict)
     figures: dict[str, float] = field(default_factory=dict)
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
 
@@ -83,6 +84,7 @@ class Fleet(Platform):
         name = f"{role}-{len(self.workers) + 1}"
         environment = {**self.lease.environment(), **self.role_environment(role, name), **(env or {})}
         planted = f"{str(self.folder)!r}, {role!r}, failpoint={failpoint!r}, tuning={dict(self.tuning)!r}"
+        planted += f", intervals={dict(self.intervals)!r}"
         prelude = (
             f"import sys\nsys.path.insert(0, {str(ROOT)!r})\nfrom tests.chaos.recorder import plant\n"
             f"plant({planted}, wall_shift_s={wall_shift_s!r})"

@@ -8,12 +8,13 @@ so that a killed process has told everything up to its end.
 
 import itertools
 import os
+import resource
 import signal
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from junhong_cmp.asynq.broker import Broker
 from junhong_cmp.asynq.broker_types import AckKind
 from junhong_cmp.asynq.client import Client
 from junhong_cmp.asynq.scheduler_view import SchedulerView
+from junhong_cmp.asynq.server_config import ServerConfig
 from junhong_cmp.clock import SystemClock
 from junhong_cmp.gateway import http
 from junhong_cmp.leadership.elector import LeaderElector
@@ -32,6 +34,7 @@ from junhong_cmp.polling.concurrency import AccountConcurrency
 from junhong_cmp.polling.errors import FencedError
 from junhong_cmp.polling.handlers.carddata import CarddataHandler
 from junhong_cmp.polling.handlers.cardstatus import CardstatusHandler
+from junhong_cmp.polling.handlers.cleanup import DataCleanupHandler
 from junhong_cmp.polling.handlers.realname import RealnameHandler
 from junhong_cmp.polling.queue_manager import PollingQueueManager
 from junhong_cmp.polling.settings import PollingSettings
@@ -40,13 +43,19 @@ from junhong_cmp.polling.tasks import POLLING_QUEUE, PollPayload
 
 BLOCKED_S = 10.0
 """How long the failpoint action ``block`` holds the event loop."""
+HOARD_BYTES = 128 << 20
+"""How much memory is left to a process whose memory runs out."""
 
 _turn: ContextVar[tuple[str, int, int] | None] = ContextVar("turn", default=None)
 
 
 @dataclass
 class Failpoint:
-    """A failpoint acts once, the ``nth`` time its place is passed: kill, stop, term or block."""
+    """A failpoint acts once, the ``nth`` time its place is passed.
+
+    Actions: kill, stop and term by signal; ``block`` the event loop; ``starve``: memory runs out, which the
+    code that asked for it is told; ``exhaust``: memory runs out and the process is killed for it.
+    """
 
     place: str = ""
     action: str = "kill"
@@ -104,6 +113,8 @@ class Recorder:
         if self.failpoint.action == "block":
             time.sleep(BLOCKED_S)
             return
+        if self.failpoint.action in {"starve", "exhaust"}:
+            hoard_memory(killed=self.failpoint.action == "exhaust")
         os.kill(os.getpid(), getattr(signal, f"SIG{self.failpoint.action.upper()}"))
 
     def remember_epoch(self, key: tuple[str, int, int], epoch: int) -> None:
@@ -125,9 +136,13 @@ def plant(
     *,
     failpoint: str = "",
     tuning: dict[str, float] | None = None,
+    intervals: dict[str, float] | None = None,
     wall_shift_s: float = 0.0,
 ) -> None:
-    """Record this process from now on; ``tuning`` sets figures of polling, durations in seconds."""
+    """Record this process from now on.
+
+    ``tuning`` sets figures of polling and ``intervals`` those of the queue's server, durations in seconds.
+    """
     recorder = Recorder(Path(folder), role, Failpoint.parse(failpoint))
     _record_claims(recorder)
     _record_enqueues(recorder)
@@ -139,7 +154,9 @@ def plant(
     _record_terms(recorder)
     _record_cron(recorder)
     _fail_pages(recorder)
+    _fail_cleanups(recorder)
     _tune(tuning or {})
+    _hasten_queue(intervals or {})
     if wall_shift_s:
         _shift_wall_clock(wall_shift_s)
     recorder.note("began")
@@ -351,6 +368,42 @@ def _fail_pages(recorder: Recorder) -> None:
         return recorded
 
     _wrap(PollingQueueManager, "add_places", wrap)
+
+
+def _fail_cleanups(recorder: Recorder) -> None:
+    def wrap(process: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+        async def recorded(self: Any, task: Any) -> None:
+            recorder.reach("cleanup")
+            await process(self, task)
+
+        return recorded
+
+    _wrap(DataCleanupHandler, "process_task", wrap)
+
+
+def hoard_memory(*, killed: bool) -> None:
+    """Take memory up to a limit nearby; then raise MemoryError, or die as the kernel would have it."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + HOARD_BYTES, limits[1]))
+    hoard = []
+    try:
+        while True:
+            hoard.append(bytearray(1 << 20))
+    except MemoryError:
+        if not killed:
+            raise
+        os.kill(os.getpid(), signal.SIGKILL)
+    finally:
+        hoard.clear()
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
+def _hasten_queue(tuning: dict[str, float]) -> None:
+    """Shorten the leases of tasks: a server takes the default intervals, one object."""
+    (intervals,) = (field.default for field in fields(ServerConfig) if field.name == "intervals")
+    for name, seconds in tuning.items():
+        object.__setattr__(intervals, name, timedelta(seconds=seconds))
 
 
 def _tune(tuning: dict[str, float]) -> None:

@@ -2,20 +2,32 @@
 
 import signal
 import time
+from functools import partial
 
 import pytest
-from tests.chaos.fleet import TUNING, Fleet, kill
+from tests.chaos.fleet import CARDS, INTERVAL_S, TUNING, Fleet, kill
 from tests.faultproxy import FaultProxy
 from tests.waiting import wait_until
+from tests.worker_process import WorkerProcess
 
 from junhong_cmp.asynq.client import Client
+from junhong_cmp.asynq.inspector import Inspector
+from junhong_cmp.asynq.states import TaskState
 from junhong_cmp.asynq.task import EnqueueOptions, Task
 from junhong_cmp.cards.model import Card
+from junhong_cmp.db.migrate import migrate, migrate_down
 from junhong_cmp.embedded.redis_server import EmbeddedRedis
-from junhong_cmp.polling.tasks import POLLING_QUEUE
+from junhong_cmp.polling.tasks import CRON_QUEUE, POLLING_QUEUE, TaskType
 
 pytestmark = pytest.mark.chaos
 
+ORDERS = (
+    ("consumer", "redis", "leader", "schema"),
+    ("leader", "schema", "consumer", "redis"),
+    ("consumer", "schema", "redis", "leader"),
+)
+QUICK_LEASES = {"heartbeat": 1.0, "lease": 4.0, "recovery_margin": 2.0, "recover": 1.0}
+POISON_AFTER = 3
 POINTS = ("after_start", "before_gw", "after_gw", "after_commit", "after_write_back")
 
 
@@ -81,6 +93,30 @@ async def test_p11_consumer_and_leader_started_before_redis(
     await fleet.judge(cards)
 
 
+@pytest.mark.parametrize("order", ORDERS, ids="-".join)
+async def test_p11_whatever_comes_first_waits_for_the_rest(
+    fleet: Fleet, redis_server: EmbeddedRedis, order: tuple[str, ...]
+) -> None:
+    await redis_server.kill()
+    await migrate_down(fleet.postgres_dsn, None)
+    cards: list[Card] = []
+    for step in order:
+        if step == "redis":
+            await redis_server.start()
+        elif step == "schema":
+            await migrate(fleet.postgres_dsn)
+            await fleet.open_account()
+            await fleet.poll_usage_every(INTERVAL_S)
+            cards = await fleet.issue_cards(CARDS)
+        else:
+            worker = await fleet.enlist(step, started=False)
+            if step != order[-1]:
+                await worker.wait_for("等待依赖就绪")
+    for worker in fleet.workers:
+        await worker.wait_started()
+    await fleet.judge(cards)
+
+
 async def test_p13_a_task_of_a_newer_release_waits_for_one(fleet: Fleet, cards: list[Card]) -> None:
     await fleet.enlist("leader")
     consumer = await fleet.enlist("consumer")
@@ -96,6 +132,36 @@ async def test_p13_a_task_of_a_newer_release_waits_for_one(fleet: Fleet, cards: 
     state = await fleet.redis.hget("asynq:{polling}:t:of-tomorrow", "state")
     assert state in {b"retry", b"pending"}
     assert consumer.returncode == 0
+
+
+async def test_p16_memory_runs_out_in_the_middle_of_a_poll(fleet: Fleet, cards: list[Card]) -> None:
+    await fleet.enlist("leader")
+    starved = await fleet.enlist("consumer", failpoint="before_gw:starve:10")
+    await fleet.event("failpoint", pid=starved.pid)
+    doomed = await fleet.enlist("consumer", failpoint="after_gw:exhaust:10")
+    assert await doomed.wait_exit(timeout=30) == -signal.SIGKILL
+    await fleet.judge(cards)
+
+
+async def test_p16_a_task_that_takes_down_its_workers_is_set_aside(fleet: Fleet, cards: list[Card]) -> None:
+    fleet.intervals = QUICK_LEASES
+    options = EnqueueOptions(queue=CRON_QUEUE, task_id="poison")
+    await Client(fleet.redis).enqueue(Task(TaskType.DATA_CLEANUP), options)
+    inspector = Inspector(fleet.redis)
+    for _ in range(POISON_AFTER):
+        doomed = await fleet.enlist("all", failpoint="cleanup:exhaust", started=False)
+        await wait_until(partial(offered, inspector, doomed), timeout=30, description="the poison killed")
+    survivor = await fleet.enlist("all", failpoint="cleanup:exhaust")
+    told = await survivor.wait_for("毒丸任务已归档", timeout=30)
+    assert told["task_id"] == "poison"
+    assert (await inspector.task(CRON_QUEUE, "poison")).state is TaskState.ARCHIVED
+    await fleet.judge(cards)
+
+
+async def offered(inspector: Inspector, doomed: WorkerProcess) -> bool:
+    """Have a recovered task run at once, not after its back-off; whether it has killed its worker."""
+    await inspector.run_all(CRON_QUEUE, TaskState.RETRY)
+    return doomed.returncode == -signal.SIGKILL
 
 
 async def test_p16_consumers_killed_one_after_another(fleet: Fleet, cards: list[Card]) -> None:

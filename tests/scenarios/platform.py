@@ -54,13 +54,16 @@ class Platform:
         self._simulator = CarrierSimulator(config)
         await self._simulator.start()
         self._stack.push_async_callback(self._simulator.stop)
-        account = NewAccount(code="demo", carrier=Carrier.CMCC, qps=2_000.0, concurrency=200)
-        async with self.pool.acquire() as conn:
-            self.account_id = (await record_account(conn, account)).id
+        await self.open_account()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
+
+    async def open_account(self) -> None:
+        account = NewAccount(code="demo", carrier=Carrier.CMCC, qps=2_000.0, concurrency=200)
+        async with self.pool.acquire() as conn:
+            self.account_id = (await record_account(conn, account)).id
 
     @property
     def _commands(self) -> RedisClient:
