@@ -16,6 +16,7 @@ from junhong_cmp.cards.store import insert_cards
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.polling import keys
 from junhong_cmp.polling.base import PollingBase
+from junhong_cmp.polling.batch_payload import BatchPayload
 from junhong_cmp.polling.concurrency import AccountConcurrency
 from junhong_cmp.polling.config_manager import PollingConfigManager
 from junhong_cmp.polling.lifecycle_service import PollingLifecycleService
@@ -127,6 +128,17 @@ class Plant:
         claim = await self.claim_card(card, kind)
         return poll_task(kind, PollPayload(card.id, card.account_id, claim.claim, claim.due))
 
+    async def batch_task_for(
+        self, cards: Sequence[Card], kind: TaskType = TaskType.POLLING_CARDDATA
+    ) -> ProcessingTask:
+        """Claim the cards, wherever they wait, and put them into one task."""
+        claims = [await self.claim_card(card, kind) for card in cards]
+        polls = [
+            PollPayload(card.id, card.account_id, claim.claim, claim.due)
+            for card, claim in zip(cards, claims, strict=True)
+        ]
+        return poll_task(kind, BatchPayload(cards[0].account_id, polls))
+
     async def totals(self) -> dict[str, int]:
         await self.stats.flush()
         rows: Sequence[Any] = await self.pool.fetch("SELECT * FROM poll_minute")
@@ -134,7 +146,7 @@ class Plant:
         return {name: total for name in names if (total := sum(row[name] for row in rows))}
 
 
-def poll_task(kind: TaskType, payload: PollPayload) -> ProcessingTask:
+def poll_task(kind: TaskType, payload: PollPayload | BatchPayload) -> ProcessingTask:
     return ProcessingTask(
         id="t", type=kind, deadline=datetime.now(UTC) + timedelta(minutes=1), payload=payload.encode()
     )

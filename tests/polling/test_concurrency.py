@@ -108,3 +108,38 @@ async def test_accounts_are_told_apart_within_one_batch(redis: Redis) -> None:
     assert [each.account_id for each in got if isinstance(each, Slot)] == [7, 8, 8, 8]
     await asyncio.gather(*(concurrency.release(each) for each in got if isinstance(each, Slot)))
     assert await concurrency.in_flight([7, 8]) == {7: 0, 8: 0}
+
+
+async def test_a_batch_takes_one_token_and_a_slot_for_each_card(redis: Redis) -> None:
+    concurrency, account = AccountConcurrency(redis), make_account(concurrency=2, qps=10.0)
+    first = await concurrency.acquire_batch(account, CARDDATA, range(1, 101))
+    second = await concurrency.acquire_batch(account, CARDDATA, range(100, 110))
+    assert {slot.wait_s for slot in first if isinstance(slot, Slot)} == {0.0}
+    assert second[0] is Refusal.IN_FLIGHT, "the hundredth card is in flight already"
+    waits = {slot.wait_s for slot in second[1:] if isinstance(slot, Slot)}
+    assert len(waits) == 1
+    assert 0 < waits.pop() <= 0.1
+    assert await concurrency.in_flight([7]) == {7: 2}, "calls, not cards"
+    assert await concurrency.acquire(account, CARDDATA, 1000) is Refusal.SATURATED
+    await concurrency.release_batch([slot for slot in first if isinstance(slot, Slot)])
+    assert await concurrency.in_flight([7]) == {7: 1}
+    assert await redis.zcard(keys.account_riders(7)) == 8
+
+
+async def test_a_rider_is_in_flight_for_single_calls_too(redis: Redis) -> None:
+    concurrency, account = AccountConcurrency(redis), make_account(qps=1000.0)
+    await concurrency.acquire_batch(account, CARDDATA, (1, 2, 3))
+    assert await concurrency.acquire(account, CARDDATA, 2) is Refusal.IN_FLIGHT
+
+
+async def test_many_batches_at_once_are_told_apart(redis: Redis) -> None:
+    concurrency, account = AccountConcurrency(redis), make_account(concurrency=100, qps=1e6)
+    batches = [range(first, first + 100) for first in range(0, 2000, 100)]
+    got = await asyncio.gather(*(concurrency.acquire_batch(account, CARDDATA, batch) for batch in batches))
+    for batch, slots in zip(batches, got, strict=True):
+        assert [slot.member for slot in slots if isinstance(slot, Slot)] == [f"carddata:{n}" for n in batch]
+    assert await concurrency.in_flight([7]) == {7: 20}
+    await asyncio.gather(
+        *(concurrency.release_batch([slot for slot in slots if isinstance(slot, Slot)]) for slots in got)
+    )
+    assert await redis.exists(keys.account_slots(7), keys.account_riders(7)) == 0

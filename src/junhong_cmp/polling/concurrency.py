@@ -69,12 +69,13 @@ class AccountConcurrency:
         *,
         slot_lease: timedelta = timedelta(seconds=75),
         rate_wait: timedelta = timedelta(seconds=2),
+        budgets: BudgetBook | None = None,
     ) -> None:
         self._redis = redis
         self._lease_ms = milliseconds(slot_lease)
         self._wait_ms = milliseconds(rate_wait)
         self._rare = RareLog()
-        self._budgets = BudgetBook()
+        self._budgets = BudgetBook() if budgets is None else budgets
         self._admit = LuaScript.load(_PACKAGE, "admit")
         self._release = LuaScript.load(_PACKAGE, "release")
         self._in_flight = LuaScript.load(_PACKAGE, "in_flight")
