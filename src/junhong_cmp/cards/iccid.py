@@ -47,6 +47,8 @@ class Iccid:
         return self.value[:_SHORT]
 
 
+NUMERIC_CELL_TEXT: Final = "单元格是数值，超过 15 位的数字已失真；请把 ICCID 列设为文本格式后重新填写"
+
 _SHORT: Final = 19
 _LONG: Final = 20
 _SIGNIFICANT_DIGITS: Final = 15
@@ -76,10 +78,7 @@ def normalise(raw: str | float | None, *, carrier: Carrier | None = None) -> Icc
 
     """
     if isinstance(raw, int | float):
-        raise IccidError(
-            IccidProblem.NUMERIC_CELL,
-            "单元格是数值，超过 15 位的数字已失真；请把 ICCID 列设为文本格式后重新填写",
-        )
+        raise IccidError(IccidProblem.NUMERIC_CELL, NUMERIC_CELL_TEXT)
     value = clean_cell(raw or "")
     _refuse_spoiled(value)
     if len(value) == _LONG:

@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from typing import Final
 
 from junhong_cmp.cards.carrier import CARRIER_NAMES, Carrier
-from junhong_cmp.cards.iccid import IccidError, clean_cell, normalise
+from junhong_cmp.cards.iccid import NUMERIC_CELL_TEXT, IccidError, IccidProblem, clean_cell, normalise
 from junhong_cmp.cards.model import CarrierAccount, NewCard
+from junhong_cmp.imports.cells import exact_number
 from junhong_cmp.imports.excerpt import show
-from junhong_cmp.imports.header import Field
+from junhong_cmp.imports.header import Field, recognise_header
 from junhong_cmp.imports.model import RowProblem, RowResult, RowStatus
-from junhong_cmp.imports.sheet_row import SheetRow
+from junhong_cmp.imports.sheet_row import CellKind, SheetRow
 
 _TEXT_CHARS: Final = 200
 _CELL_CHARS: Final = 1024
 _MSISDN: Final = re.compile(r"[0-9]{8,15}")
 _IMSI: Final = re.compile(r"[0-9]{14,15}")
+_IMEI: Final = re.compile(r"[0-9]{14,16}")
 _CARRIERS: Final[Mapping[str, Carrier]] = {
     name: carrier
     for carrier, names in {
@@ -47,17 +49,20 @@ def check_row(row: SheetRow, account: CarrierAccount) -> Candidate | RowResult:
     raw = row.fields.get(Field.ICCID)
     if raw is None:
         return _reject(row, "", RowProblem.ICCID_MISSING, "缺少 ICCID 列：该行列数少于表头")
+    if (spoiled := _refuse_kind(row, raw)) is not None:
+        return spoiled
     if len(raw) > _CELL_CHARS:
         return _reject(row, raw, RowProblem.CELL_TOO_LONG, f"ICCID 单元格过长：{len(raw)} 个字符")
     try:
         iccid = normalise(raw, carrier=account.carrier)
     except IccidError as error:
-        return _reject(row, raw, error.code, error.text)
+        return _explain(row, raw, error)
     warnings = [*iccid.warnings, *_context_warnings(row, account)]
     card = NewCard(
         iccid=iccid.value,
         msisdn=_number(row, Field.MSISDN, _MSISDN, warnings),
         imsi=_number(row, Field.IMSI, _IMSI, warnings),
+        imei=_number(row, Field.IMEI, _IMEI, warnings),
         plan=_text(row, Field.PLAN, warnings),
         batch_no=_text(row, Field.BATCH, warnings),
     )
@@ -70,8 +75,35 @@ def _reject(row: SheetRow, raw: str, code: str, reason: str) -> RowResult:
     )
 
 
+def _refuse_kind(row: SheetRow, raw: str) -> RowResult | None:
+    """Refuse an ICCID that the workbook does not hold as text: its digits can't be trusted."""
+    kind = row.kinds.get(Field.ICCID) if row.kinds else None
+    if kind is None:
+        return None
+    if kind is CellKind.NUMBER:
+        return _reject(row, raw, IccidProblem.NUMERIC_CELL, NUMERIC_CELL_TEXT)
+    remedy = "请把该列复制后“选择性粘贴为值”，并设为文本格式" if kind is CellKind.FORMULA else "请填写文本"
+    return _reject(row, raw, RowProblem.CELL_SPOILED, f"ICCID 单元格是{kind}，不是文本；{remedy}")
+
+
+def _explain(row: SheetRow, raw: str, error: IccidError) -> RowResult:
+    if error.code is IccidProblem.ALPHABET and recognise_header([raw]) is not None:
+        return RowResult(
+            line_no=row.line,
+            status=RowStatus.SKIPPED,
+            value=show(raw),
+            reason_code=RowProblem.REPEATED_HEADER,
+            reason="重复的表头",
+        )
+    return _reject(row, raw, error.code, error.text)
+
+
 def _number(row: SheetRow, field: Field, form: re.Pattern[str], warnings: list[str]) -> str | None:
-    value = clean_cell(row.fields.get(field, "")[:_CELL_CHARS]).removeprefix("+")
+    kind = row.kinds.get(field) if row.kinds else None
+    if kind is CellKind.FORMULA:
+        warnings.append(f"{field}是公式，未采用")
+        return None
+    value = clean_cell(_side_cell(row, field, warnings)).removeprefix("+")
     if not value:
         return None
     if form.fullmatch(value) is None:
@@ -81,12 +113,27 @@ def _number(row: SheetRow, field: Field, form: re.Pattern[str], warnings: list[s
 
 
 def _text(row: SheetRow, field: Field, warnings: list[str]) -> str | None:
-    raw = row.fields.get(field, "")
-    value = " ".join("".join(char if char.isprintable() else " " for char in raw[:_CELL_CHARS]).split())
+    raw = _side_cell(row, field, warnings)
+    value = " ".join("".join(char if char.isprintable() else " " for char in raw).split())
     if len(value) > _TEXT_CHARS:
         warnings.append(f"{field}过长，未采用")
         return None
     return value or None
+
+
+def _side_cell(row: SheetRow, field: Field, warnings: list[str]) -> str:
+    """Return a cell beside the ICCID as a person sees it; what a workbook has spoiled is left out."""
+    raw = row.fields.get(field, "")[:_CELL_CHARS]
+    kind = row.kinds.get(field) if row.kinds else None
+    if kind is CellKind.NUMBER:
+        number = exact_number(raw)
+        if number is None:
+            warnings.append(f"{field}是超过 15 位的数值，已失真，未采用")
+        return number or ""
+    if kind is CellKind.ERROR:
+        warnings.append(f"{field}是错误值，未采用")
+        return ""
+    return raw
 
 
 def _context_warnings(row: SheetRow, account: CarrierAccount) -> list[str]:

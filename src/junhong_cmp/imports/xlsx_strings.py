@@ -1,0 +1,47 @@
+"""The shared strings of an XLSX workbook."""
+
+from collections.abc import Iterable
+
+from junhong_cmp.imports.cells import unescape
+from junhong_cmp.imports.xml_stream import XmlStream
+
+
+def read_strings(pieces: Iterable[bytes], *, cell_chars: int) -> list[str]:
+    """Return the strings by index, each cut right behind the longest that may count.
+
+    Raises:
+        FileRefusedError: the part is damaged.
+
+    """
+    parser = _StringsParser(cell_chars)
+    for _ in parser.stream.run(pieces):
+        pass
+    return parser.strings
+
+
+class _StringsParser:
+    """A strings parser joins the runs of each string and leaves phonetic guides out."""
+
+    def __init__(self, cell_chars: int) -> None:
+        self.strings: list[str] = []
+        self.stream = XmlStream(self._start, self._end, max_text=cell_chars)
+        self._cut = cell_chars + 1
+        self._runs: list[str] = []
+        self._phonetic = False
+
+    def _start(self, tag: str, _attributes: dict[str, str]) -> None:
+        if tag == "t":
+            self.stream.texts.clear()
+        elif tag == "si":
+            self._runs.clear()
+        elif tag == "rPh":
+            self._phonetic = True
+
+    def _end(self, tag: str) -> None:
+        if tag == "t":
+            if not self._phonetic and len(self._runs) < self._cut:
+                self._runs.append("".join(self.stream.texts)[: self._cut])
+        elif tag == "si":
+            self.strings.append(unescape("".join(self._runs)[: self._cut]))
+        elif tag == "rPh":
+            self._phonetic = False
