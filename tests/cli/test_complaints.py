@@ -16,7 +16,7 @@ CASES = {
     "up --cards many": "--cards 的值无效：须为数字，1 到 1000000",
     "up --cardz 3": "没有选项 --cardz，是否应为 --cards",
     "up now": "多余的参数：now",
-    "import": "缺少 FILE",
+    "import -a demo": "缺少 FILE",
     "import cards.csv": "缺少 --account",
     "simulate-gateway --latency -1": "--latency 的值无效：须为数字，不小于 0",
     "simulate-gateway --seed x": "--seed 的值无效：须为数字",

@@ -99,9 +99,7 @@ async def test_an_unknown_account_is_named_and_nothing_is_kept(desk: Desk, file:
 @pytest.mark.parametrize(
     ("name", "data", "reason"),
     [
-        ("cards.xlsx", b"PK\x03\x04...", "暂不支持 Excel（.xlsx）"),
-        ("cards.zip", b"PK\x03\x04...", "压缩文件"),
-        ("cards.xls", b"\xd0\xcf\x11\xe0...", "暂不支持 Excel（.xls）"),
+        ("cards.gz", b"\x1f\x8b\x08\x00...", "这是压缩文件"),
         ("empty.csv", b"", "文件为空"),
         ("broken.csv", b"ICCID\n\xff\xff", "无法识别文件编码"),
         ("missing.csv", None, "文件无法读取"),

@@ -12,7 +12,7 @@ from typer._click.exceptions import (  # not exported by typer, and the only way
 )
 from typer.core import TyperGroup
 
-from junhong_cmp.cli.usage import label_of, limits_of, usage_line
+from junhong_cmp.cli.usage import label_of, limits_of, path_of, usage_line
 
 _FIRST_CHINESE: Final = "\u4e00"
 _PATH_REASONS: Final = {
@@ -28,7 +28,7 @@ def complaint(error: TyperException) -> str:
     """Return what to tell the user about a command line that was not understood."""
     sentence = f"错误：{_sentence(error)}"
     ctx = getattr(error, "ctx", None)
-    return sentence if ctx is None else f"{sentence}\n{usage_line(ctx)}\n{ctx.command_path} --help 显示说明"
+    return sentence if ctx is None else f"{sentence}\n{usage_line(ctx)}\n{path_of(ctx)} --help 显示说明"
 
 
 def _sentence(error: TyperException) -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Final
 
 import typer
-from typer._click import Context  # typer keeps the types of its own methods here
+from typer._click import Command, Context  # typer keeps the types of its own methods here
 
 from junhong_cmp.cli.options import AsJson, ConfigFile, PostgresDsn, RedisUrl
 from junhong_cmp.cli.settings import load_settings
@@ -42,10 +42,17 @@ ImportId = Annotated[int, typer.Argument(metavar="编号", min=1, help="导入�
 class ImportGroup(ChineseGroup):
     """An import group takes a file right behind its name; a file named like a command needs ``./``."""
 
+    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
+        """Take what is no command for the arguments of the one that takes a file, which goes unnamed."""
+        if args[0] in self.commands:
+            return super().resolve_command(ctx, args)
+        return "", self.commands[_DEFAULT], args
+
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """Put the command that takes a file before arguments that begin with no command."""
+        """Leave options in front of the file to its command: the group has none but ``--help``."""
         if args and args[0] not in self.commands and args[0] not in _HELP:
-            args = [_DEFAULT, *args]
+            ctx.allow_interspersed_args = False
+            args = ["--", *args]
         return super().parse_args(ctx, args)
 
 

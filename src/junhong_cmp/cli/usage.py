@@ -42,7 +42,12 @@ def usage_line(ctx: Context) -> str:
     """Return how the command of ``ctx`` is called."""
     arguments = [label_of(item) for item in ctx.command.get_params(ctx) if isinstance(item, TyperArgument)]
     rest = ["命令 …"] if isinstance(ctx.command, TyperGroup) else arguments
-    return " ".join(["用法：" + ctx.command_path, "[选项]", *rest])
+    return " ".join(["用法：" + path_of(ctx), "[选项]", *rest])
+
+
+def path_of(ctx: Context) -> str:
+    """Return the words that lead to the command of ``ctx``; one that goes unnamed adds none."""
+    return " ".join(ctx.command_path.split())
 
 
 def _page(command: Command, ctx: Context, commands: Sequence[tuple[str, str]]) -> str:
