@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from junhong_cmp.clock import Clock
-from junhong_cmp.gateway.card_list import CardPage
 from junhong_cmp.gateway.client import (
     CardRef,
     GatewayAccount,
@@ -13,6 +12,7 @@ from junhong_cmp.gateway.client import (
     UsageAnswer,
 )
 from junhong_cmp.gateway.directory import Directory
+from junhong_cmp.gateway.drivers.gaps import NoBatches, NoCardList, NoOperationQuery
 from junhong_cmp.gateway.drivers.onelink_answers import (
     check_card,
     realname_answer,
@@ -23,7 +23,7 @@ from junhong_cmp.gateway.drivers.onelink_answers import (
 from junhong_cmp.gateway.drivers.onelink_batch import MAX_BATCH, WholeDays, usage_answers
 from junhong_cmp.gateway.drivers.onelink_halving import ask_in_halves
 from junhong_cmp.gateway.drivers.onelink_wire import OneLinkCall, OneLinkWire
-from junhong_cmp.gateway.errors import GatewayError, NotOffered
+from junhong_cmp.gateway.errors import GatewayError
 from junhong_cmp.gateway.operations import OperationAnswer, OperationState
 from junhong_cmp.gateway.sessions import SessionAnswer
 from junhong_cmp.gateway.tokens import TokenStore
@@ -41,8 +41,12 @@ STOP: Final = "0"
 RESUME: Final = "1"
 
 
-class OneLinkDriver:
-    """A OneLink driver asks China Mobile about cards, and has them stopped and resumed."""
+class OneLinkDriver(NoOperationQuery, NoCardList, NoBatches):
+    """A OneLink driver asks China Mobile about cards, and has them stopped and resumed.
+
+    OneLink lists the members of groups only, and a card need not be in any: a difference drawn from
+    that would call every other card an orphan.
+    """
 
     def __init__(
         self, transport: HttpTransport, directory: Directory, clock: Clock, tokens: TokenStore
@@ -80,35 +84,15 @@ class OneLinkDriver:
         item = await self._query(account, STATUS_PATH, card)
         return status_answer(item, card, self._clock.now())
 
-    async def query_status_batch(
-        self, account: GatewayAccount, cards: Sequence[CardRef]
-    ) -> Mapping[int, StatusAnswer | GatewayError]:
-        """Not offered: OneLink tells the state of one card a call."""
-        if not cards:
-            return {}
-        raise NotOffered(f"OneLink 没有批量状态查询（账号 {account.code}）")
-
     async def query_realname(self, account: GatewayAccount, card: CardRef) -> RealNameAnswer:
         """Return the card's real-name state."""
         item = await self._query(account, REALNAME_PATH, card)
         return realname_answer(item, card, self._clock.now())
 
-    async def query_realname_batch(
-        self, account: GatewayAccount, cards: Sequence[CardRef]
-    ) -> Mapping[int, RealNameAnswer | GatewayError]:
-        """Not offered: OneLink tells the registration of one card a call."""
-        if not cards:
-            return {}
-        raise NotOffered(f"OneLink 没有批量实名查询（账号 {account.code}）")
-
     async def query_session(self, account: GatewayAccount, card: CardRef) -> SessionAnswer:
         """Return whether the card is on the network."""
         item = await self._query(account, SESSION_PATH, card)
         return session_answer(item, card, self._clock.now())
-
-    async def list_cards(self, account: GatewayAccount, cursor: str | None) -> CardPage:
-        """Not offered: OneLink lists members of groups, and a card need not be in any."""
-        raise NotOffered(f"OneLink 没有客户全部卡的列表（账号 {account.code}，游标 {cursor}）")
 
     async def stop(self, account: GatewayAccount, card: CardRef, request_id: str) -> OperationAnswer:
         """Have the card's service stopped; sent once."""
@@ -117,14 +101,6 @@ class OneLinkDriver:
     async def resume(self, account: GatewayAccount, card: CardRef, request_id: str) -> OperationAnswer:
         """Have the card's service resumed; sent once."""
         return await self._change(account, card, request_id, RESUME)
-
-    async def query_operation(
-        self, account: GatewayAccount, card: CardRef, request_id: str
-    ) -> OperationAnswer:
-        """Not offered: a change of one card has no result to ask for; the card's state tells it."""
-        raise NotOffered(
-            f"OneLink 没有单卡操作结果查询（账号 {account.code}，卡 {card.card_id}，{request_id}）"
-        )
 
     async def _query(self, account: GatewayAccount, path: str, card: CardRef) -> Mapping[str, object]:
         return await self._wire.ask(account, OneLinkCall(path, {"iccid": card.iccid}))
