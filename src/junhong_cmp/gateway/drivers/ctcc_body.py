@@ -19,6 +19,7 @@ _CODE_NAMES: Final = ("IRESULT", "resultCode", "result", "RESULT", "RspCode", "r
 _TEXT_NAMES: Final = ("SMSG", "resultMsg", "RspDesc", "rspDesc", "rspdesc")
 _MINUS_SIGN: Final = "\u2212"
 _SENTENCE: Final = re.compile(r"(?:([-\u2212]?[0-9]{1,9})\s*(?:[:\uff1a,\uff0c]\s*|$))?(.{0,400})")
+_CHINESE: Final = re.compile("[\u4e00-\u9fff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,6 @@ def _sentence(text: str, body: bytes) -> CtccReply:
     if found is None or not text.isprintable():
         raise BadResponse(f"网关响应无效：无法识别的内容（{excerpt(body)}）")
     code, said = (found[1] or "").replace(_MINUS_SIGN, "-"), found[2] or ""
-    if code == "0" or not (code or said):
-        raise BadResponse("网关响应无效：没有内容")
+    if code == "0" or not (code or _CHINESE.search(said)):
+        raise BadResponse(f"网关响应无效：无法识别的内容（{excerpt(body)}）")
     return CtccReply(code, said, {})

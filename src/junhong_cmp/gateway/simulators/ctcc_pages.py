@@ -4,14 +4,15 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Final
 from xml.sax.saxutils import escape
+from zoneinfo import ZoneInfo
 
 import orjson
 
 from junhong_cmp.gateway.drivers.ctcc_codes import NO_REAL_NAME, OK, STATUSES
-from junhong_cmp.gateway.drivers.unicom_signing import CARRIER_TIME
 from junhong_cmp.gateway.simulator_cards import RUNNING, STOPPED, Session
 from junhong_cmp.gateway.simulators.dialect import Reply
 
+_CARRIER_TIME: Final = ZoneInfo("Asia/Shanghai")
 _TRANSACTION: Final = "1000000190000000000000000001"
 _CODES: Final = {"ready": "1", "testing": "2", RUNNING: "4", STOPPED: "5"}
 _HUNDRED: Final = 100
@@ -60,7 +61,7 @@ def session(number: str, found: Session | None) -> Reply:
     """Write whether a card is on the network."""
     description = {"result": "-1", "msisdn": f"86{number}", "framedIpAddress": "", "startTime": ""}
     if found is not None:
-        began = f"{found.since.astimezone(CARRIER_TIME):%Y-%m-%d %H:%M:%S}"
+        began = f"{found.since.astimezone(_CARRIER_TIME):%Y-%m-%d %H:%M:%S}"
         description |= {"result": "0", "framedIpAddress": found.ip, "startTime": began}
     return _json({**_head(), "groupTransactionId": _TRANSACTION, "description": description})
 
