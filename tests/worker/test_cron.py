@@ -28,7 +28,8 @@ def test_every_entry_is_consumed_somewhere() -> None:
 
 def test_every_periodic_type_has_one_entry() -> None:
     types = [entry.task.type for entry in ENTRIES]
-    assert sorted(types) == sorted(set(TaskType) - {*POLLING_TASK_TYPES, TaskType.IOT_CARD_IMPORT})
+    of_cards = {*POLLING_TASK_TYPES, TaskType.POLLING_PACKAGE, TaskType.POLLING_PROTECT}
+    assert sorted(types) == sorted(set(TaskType) - of_cards - {TaskType.IOT_CARD_IMPORT})
     assert len({entry.id for entry in ENTRIES}) == len(ENTRIES)
 
 

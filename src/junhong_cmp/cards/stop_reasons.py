@@ -7,11 +7,13 @@ from junhong_cmp.cards.model import CardStatus, StopReason
 from junhong_cmp.db.pool import Conn
 
 _RUNNING: Final = frozenset({CardStatus.INVENTORY, CardStatus.TESTING, CardStatus.READY, CardStatus.ACTIVE})
-# The last one that may have reached the carrier: if that was a stop, it is why the card is stopped.
+# The last one that may have reached the carrier: if that was a stop, it is why the card is stopped. One that
+# found the card stopped already (done, with a remark) is not.
 _ORDERED = """
     SELECT DISTINCT ON (card_id) card_id, kind, reason FROM card_operation
     WHERE card_id = ANY ($1::bigint[])
-        AND (status IN ('sent', 'done') OR (status IN ('pending', 'unknown') AND sent_at IS NOT NULL))
+        AND (status = 'sent' OR (status = 'done' AND error IS NULL)
+            OR (status IN ('pending', 'unknown') AND sent_at IS NOT NULL))
     ORDER BY card_id, requested_at DESC, id DESC
 """
 

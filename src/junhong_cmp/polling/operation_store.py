@@ -1,38 +1,94 @@
-"""Stop and resume operations whose outcome is not known yet, in PostgreSQL."""
+"""Stop and resume operations in PostgreSQL: placed before they are sent, settled when their end is known."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from junhong_cmp.db.pool import Pool
-from junhong_cmp.gateway.client import CardRef
-from junhong_cmp.polling.operation_rules import OperationStatus, Verdict
+import asyncpg
 
-_OPEN = """
-    SELECT o.id, o.request_id, o.status, o.requested_at, c.id AS card_id, c.account_id, c.iccid, c.msisdn
-    FROM card_operation AS o JOIN iot_card AS c ON c.id = o.card_id
-    WHERE o.status IN ('pending', 'sent') AND coalesce(o.sent_at, o.requested_at) < $1
+from junhong_cmp.cards.model import StopReason
+from junhong_cmp.cards.usage import CycleId
+from junhong_cmp.db.pool import Conn, Pool
+from junhong_cmp.gateway.client import CardRef
+from junhong_cmp.polling.operation_rules import OperationKind, OperationStatus, Verdict
+
+_COLUMNS = """
+    o.id, o.kind, o.reason, o.request_id, o.status, o.requested_at, o.sent_at, o.sends,
+    c.id AS card_id, c.account_id, c.iccid, c.msisdn
+"""
+_FROM = "FROM card_operation AS o JOIN iot_card AS c ON c.id = o.card_id"
+_TO_ASK = f"""
+    SELECT {_COLUMNS} {_FROM}
+    WHERE o.status IN ('pending', 'sent') AND coalesce(o.sent_at, o.updated_at) < $1
+        AND o.kind IN ('stop', 'resume') AND c.deleted_at IS NULL
     ORDER BY o.updated_at, o.id LIMIT $2
 """
+_OF_CARD = f"""
+    SELECT {_COLUMNS} {_FROM} WHERE o.card_id = $1 AND (o.status IN ('pending', 'sent') OR o.request_id = $2)
+    ORDER BY o.id
+"""
+_PLACE = """
+    INSERT INTO card_operation (card_id, kind, reason, request_id, requested_by, cycle, requested_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7)
+    ON CONFLICT DO NOTHING
+"""
+# Only one sender finds it unsent, and only when the card's last call is long enough ago.
+_BEGIN = """
+    UPDATE card_operation AS o SET sent_at = $2, sends = o.sends + 1, updated_at = $2
+    WHERE o.id = $1 AND o.status = 'pending' AND o.sent_at IS NULL
+    RETURNING o.sends
+"""
+_LAST_SENT = "SELECT max(sent_at) FROM card_operation WHERE card_id = $1 AND id <> $2"
 # The status asked about: a sender or another follow-up may have been faster.
 _SETTLE = """
     UPDATE card_operation
-    SET status = $3, error = $4, attempts = attempts + 1, updated_at = now(),
-        verified_at = CASE WHEN $3 = 'done' THEN $5::timestamptz ELSE verified_at END
+    SET status = $3, error = $4, attempts = attempts + 1, updated_at = $5::timestamptz,
+        verified_at = CASE WHEN $3 = 'done' THEN $5::timestamptz ELSE verified_at END,
+        sent_at = CASE WHEN $6 THEN NULL ELSE sent_at END
     WHERE id = $1 AND status = $2
     RETURNING true
+"""
+# As if it had never been sent.
+_WITHDRAW = """
+    UPDATE card_operation SET sent_at = NULL, sends = greatest(sends - 1, 0), error = $2, updated_at = $3
+    WHERE id = $1 AND status = 'pending'
+"""
+_OPEN_CARDS = """
+    SELECT card_id FROM card_operation WHERE card_id = ANY ($1::bigint[]) AND status IN ('pending', 'sent')
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NewOperation:
+    """An operation to be placed."""
+
+    card_id: int
+    kind: OperationKind
+    reason: str
+    request_id: str
+    cycle: CycleId
+    requested_by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenOperation:
-    """An operation to be asked about."""
+    """An operation that has come to no end yet; one with ``sent_at`` may have reached the carrier."""
 
     id: int
+    kind: OperationKind
+    reason: str
     request_id: str
     status: OperationStatus
     requested_at: datetime
+    sent_at: datetime | None
+    sends: int
     account_id: int
     card: CardRef
+
+    @property
+    def stop_reason(self) -> StopReason:
+        """What a stop is for."""
+        return StopReason(self.reason)
 
     def age(self, now: datetime) -> timedelta:
         """Return how long ago it was ordered."""
@@ -40,22 +96,65 @@ class OpenOperation:
 
 
 async def list_open_operations(pool: Pool, before: datetime, limit: int) -> list[OpenOperation]:
-    """Return operations ordered or sent before then, those looked at longest ago first."""
-    return [
-        OpenOperation(
-            id=row["id"],
-            request_id=row["request_id"],
-            status=OperationStatus(row["status"]),
-            requested_at=row["requested_at"],
-            account_id=row["account_id"],
-            card=CardRef(row["card_id"], row["iccid"], row["msisdn"]),
-        )
-        for row in await pool.fetch(_OPEN, before, limit)
-    ]
+    """Return operations placed or sent before then, those looked at longest ago first."""
+    return [_operation(row) for row in await pool.fetch(_TO_ASK, before, limit)]
 
 
-async def settle_operation(pool: Pool, operation: OpenOperation, verdict: Verdict, now: datetime) -> bool:
+async def find_operations(pool: Pool, card_id: int, request_id: str = "") -> list[OpenOperation]:
+    """Return the card's operation under way, if any, and the one with that request id, whatever its state."""
+    return [_operation(row) for row in await pool.fetch(_OF_CARD, card_id, request_id)]
+
+
+async def find_cards_under_way(pool: Pool, card_ids: Collection[int]) -> set[int]:
+    """Return those of the cards that have an operation under way."""
+    return {row["card_id"] for row in await pool.fetch(_OPEN_CARDS, list(card_ids))}
+
+
+async def place_operation(pool: Pool, new: NewOperation, now: datetime) -> None:
+    """Write an operation down before anything is sent; without effect while another of the card is open."""
+    await pool.execute(
+        _PLACE, new.card_id, new.kind, new.reason, new.request_id, new.requested_by, new.cycle, now
+    )
+
+
+async def find_last_sent(pool: Pool, operation: OpenOperation) -> datetime | None:
+    """Return when the card's carrier was last sent an operation other than this one."""
+    last: datetime | None = await pool.fetchval(_LAST_SENT, operation.card.card_id, operation.id)
+    return last
+
+
+async def begin_sending(pool: Pool, operation: OpenOperation, now: datetime) -> int | None:
+    """Note that it is about to be sent; return for which time, None when somebody else is sending it."""
+    sends: int | None = await pool.fetchval(_BEGIN, operation.id, now)
+    return sends
+
+
+async def withdraw_operation(pool: Pool, operation: OpenOperation, error: str, now: datetime) -> None:
+    """Note that the call begun last was certainly not made."""
+    await pool.execute(_WITHDRAW, operation.id, error, now)
+
+
+async def settle_operation(
+    conn: Conn | Pool, operation: OpenOperation, verdict: Verdict, now: datetime
+) -> bool:
     """Write down what became of an operation; False when somebody else did in the meantime."""
     return bool(
-        await pool.fetchval(_SETTLE, operation.id, operation.status, verdict.status, verdict.error, now)
+        await conn.fetchval(
+            _SETTLE, operation.id, operation.status, verdict.status, verdict.error, now, verdict.send_again
+        )
+    )
+
+
+def _operation(row: asyncpg.Record) -> OpenOperation:
+    return OpenOperation(
+        id=row["id"],
+        kind=OperationKind(row["kind"]),
+        reason=row["reason"],
+        request_id=row["request_id"],
+        status=OperationStatus(row["status"]),
+        requested_at=row["requested_at"],
+        sent_at=row["sent_at"],
+        sends=row["sends"],
+        account_id=row["account_id"],
+        card=CardRef(row["card_id"], row["iccid"], row["msisdn"]),
     )

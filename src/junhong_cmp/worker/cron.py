@@ -42,6 +42,15 @@ def _seldom() -> tuple[CronEntry, ...]:
     return (
         # Hourly, for billing days begin at the midnights of many time zones.
         _entry("cycle_rollover", "7 * * * *", TaskType.CYCLE_ROLLOVER, timeout=30 * _MINUTE, misfire=once),
+        # After midnight in China, when carriers' interfaces have little to do.
+        _entry(
+            "orphan_diff",
+            "53 17 * * *",
+            TaskType.ORPHAN_DIFF,
+            timeout=120 * _MINUTE,
+            misfire=once,
+            grace=half_day,
+        ),
         _entry("expiry_check", "23 * * * *", TaskType.EXPIRY_CHECK, timeout=30 * _MINUTE, misfire=once),
         # In the small hours of China, off the full hour when everybody's jobs run.
         _entry(

@@ -4,19 +4,13 @@ from junhong_cmp.asynq.mux import ServeMux
 from junhong_cmp.asynq.processing_task import ProcessingTask
 from junhong_cmp.imports.handler import CardImportHandler
 from junhong_cmp.imports.redrive import ImportRedriveHandler
-from junhong_cmp.polling.alert_sweep import AlertSweep
-from junhong_cmp.polling.handlers.alert_check import AlertCheckHandler
 from junhong_cmp.polling.handlers.carddata import CarddataHandler
 from junhong_cmp.polling.handlers.cardstatus import CardstatusHandler
 from junhong_cmp.polling.handlers.cleanup import DataCleanupHandler
-from junhong_cmp.polling.handlers.cycle_rollover import CycleRolloverHandler
-from junhong_cmp.polling.handlers.expiry_check import ExpiryCheckHandler
-from junhong_cmp.polling.handlers.operation_followup import OperationFollowupHandler
-from junhong_cmp.polling.handlers.periodic import PeriodicHandler
-from junhong_cmp.polling.handlers.quota_reset import QuotaResetHandler
 from junhong_cmp.polling.handlers.realname import RealnameHandler
-from junhong_cmp.polling.handlers.usage_rollup import UsageRollupHandler
+from junhong_cmp.polling.package_watch import PackageWatch
 from junhong_cmp.polling.tasks import TaskType
+from junhong_cmp.worker.rule_handlers import RuleHandlers
 from junhong_cmp.worker.services import Services
 
 
@@ -27,8 +21,12 @@ class TaskHandler:
     """
 
     def __init__(self, services: Services) -> None:
-        self._polls = tuple(
-            kind(services.polling_base) for kind in (CarddataHandler, CardstatusHandler, RealnameHandler)
+        rules = RuleHandlers.of(services)
+        self._rules = rules
+        self._polls = (
+            CarddataHandler(services.polling_base, PackageWatch(services.pool, rules.evaluator)),
+            CardstatusHandler(services.polling_base),
+            RealnameHandler(services.polling_base),
         )
         self._mux = ServeMux()
         for poll in self._polls:
@@ -39,7 +37,9 @@ class TaskHandler:
         )
         self._mux.handle(TaskType.IMPORT_REDRIVE, ImportRedriveHandler(services.pool, services.client))
         self._mux.handle(TaskType.DATA_CLEANUP, DataCleanupHandler(services.pool))
-        for handler in _periodic_handlers(services):
+        for card_handler in (rules.package, rules.protect):
+            self._mux.handle(card_handler.task_type, card_handler)
+        for handler in rules.periodic:
             self._mux.handle(handler.task_type, handler)
 
     @property
@@ -55,21 +55,4 @@ class TaskHandler:
         """Finish what handlers have gathered; call it after the last task."""
         for poll in self._polls:
             await poll.close()
-
-
-def _periodic_handlers(services: Services) -> tuple[PeriodicHandler, ...]:
-    """Return the handlers of the platform's cron entries."""
-    sweep = AlertSweep(services.pool, services.polling_config)
-    return (
-        AlertCheckHandler(sweep),
-        ExpiryCheckHandler(sweep),
-        CycleRolloverHandler(services.pool),
-        UsageRollupHandler(services.pool),
-        QuotaResetHandler(services.pool),
-        OperationFollowupHandler(
-            pool=services.pool,
-            gateway=services.gateway,
-            config_manager=services.polling_config,
-            concurrency=services.polling_concurrency,
-        ),
-    )
+        await self._rules.evaluator.close()

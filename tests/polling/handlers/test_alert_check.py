@@ -7,6 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 from tests.polling.handlers.firing import fire
 from tests.polling.plant import Plant, add_account, add_cards
+from tests.polling.rule_parts import RuleParts
 from tests.waiting import FakeClock
 
 from junhong_cmp.asynq.errors import PutBack
@@ -16,6 +17,7 @@ from junhong_cmp.embedded.postgres_server import EmbeddedPostgres
 from junhong_cmp.polling.alert_sweep import AlertSweep
 from junhong_cmp.polling.handlers.alert_check import AlertCheckHandler
 from junhong_cmp.polling.handlers.expiry_check import ExpiryCheckHandler
+from junhong_cmp.polling.protect_sweep import ProtectSweep
 
 CYCLE = "2026-03-01"  # of the fake clock's first of March, in Shanghai
 
@@ -42,8 +44,13 @@ def sweep(plant: Plant, clock: FakeClock) -> AlertSweep:
     return AlertSweep(plant.pool, plant.config, clock, page=2)
 
 
+@pytest.fixture
+def protect(plant: Plant, clock: FakeClock) -> ProtectSweep:
+    return RuleParts(plant, clock).sweep
+
+
 async def test_a_threshold_is_told_once_a_cycle_and_level(
-    plant: Plant, account: CarrierAccount, sweep: AlertSweep, clock: FakeClock
+    plant: Plant, account: CarrierAccount, sweep: AlertSweep, protect: ProtectSweep, clock: FakeClock
 ) -> None:
     warning = await add_alert_rule(plant.pool, "threshold", 0.8)
     critical = await add_alert_rule(plant.pool, "threshold", 1.0, level="critical")
@@ -53,7 +60,7 @@ async def test_a_threshold_is_told_once_a_cycle_and_level(
         CYCLE,
         cards[0].id,
     )
-    handler = AlertCheckHandler(sweep)
+    handler = AlertCheckHandler(sweep, protect)
     with capture_logs() as logs:
         await fire(handler)
         await fire(handler)
@@ -72,7 +79,7 @@ async def test_a_threshold_is_told_once_a_cycle_and_level(
 
 
 async def test_stale_data_is_told_of_polled_cards_only(
-    plant: Plant, account: CarrierAccount, sweep: AlertSweep, clock: FakeClock
+    plant: Plant, account: CarrierAccount, sweep: AlertSweep, protect: ProtectSweep, clock: FakeClock
 ) -> None:
     rule = await add_alert_rule(plant.pool, "stale_data", 24)
     stale, _fresh, never, off, unpolled = await add_cards(plant.pool, account, 5)
@@ -94,12 +101,12 @@ async def test_stale_data_is_told_of_polled_cards_only(
         {"carddata": {"enabled": False}},
     )
     await plant.config.refresh()
-    await fire(AlertCheckHandler(sweep))
+    await fire(AlertCheckHandler(sweep, protect))
     assert {event[:2] for event in await events(plant.pool)} == {(rule, stale.id), (rule, never.id)}
 
 
 async def test_rules_keep_to_their_account_category_and_switch(
-    plant: Plant, account: CarrierAccount, sweep: AlertSweep
+    plant: Plant, account: CarrierAccount, sweep: AlertSweep, protect: ProtectSweep
 ) -> None:
     other = await add_account(plant.pool, "other")
     (mine,) = await add_cards(plant.pool, account, 1, category="vip")
@@ -108,12 +115,12 @@ async def test_rules_keep_to_their_account_category_and_switch(
     await plant.pool.execute("UPDATE iot_card SET cardstatus_fail_count = 9")
     await add_alert_rule(plant.pool, "api_failure", 3, account_id=account.id, category="vip")
     await add_alert_rule(plant.pool, "api_failure", 1, enabled=False)
-    await fire(AlertCheckHandler(sweep))
+    await fire(AlertCheckHandler(sweep, protect))
     assert [event[1] for event in await events(plant.pool)] == [mine.id]
 
 
 async def test_expiry_is_the_other_entrys(
-    plant: Plant, account: CarrierAccount, sweep: AlertSweep, clock: FakeClock
+    plant: Plant, account: CarrierAccount, sweep: AlertSweep, protect: ProtectSweep, clock: FakeClock
 ) -> None:
     await add_alert_rule(plant.pool, "expiry", 7)
     soon, past, later = await add_cards(plant.pool, account, 3)
@@ -121,19 +128,19 @@ async def test_expiry_is_the_other_entrys(
         await plant.pool.execute(
             "UPDATE iot_card SET expires_at = $2 WHERE id = $1", card.id, clock.now() + timedelta(days=days)
         )
-    await fire(AlertCheckHandler(sweep))
+    await fire(AlertCheckHandler(sweep, protect))
     assert await events(plant.pool) == []
-    await fire(ExpiryCheckHandler(sweep), draining=True)
+    await fire(ExpiryCheckHandler(sweep, protect), draining=True)
     assert await events(plant.pool) == []
-    await fire(ExpiryCheckHandler(sweep))
-    await fire(ExpiryCheckHandler(sweep))
+    await fire(ExpiryCheckHandler(sweep, protect))
+    await fire(ExpiryCheckHandler(sweep, protect))
     assert [event[1] for event in await events(plant.pool)] == [soon.id, past.id]
 
 
 async def test_while_postgresql_is_away_the_task_is_put_back(
-    plant: Plant, sweep: AlertSweep, postgres_server: EmbeddedPostgres
+    plant: Plant, sweep: AlertSweep, protect: ProtectSweep, postgres_server: EmbeddedPostgres
 ) -> None:
     await postgres_server.stop()
     with pytest.raises(PutBack, match="数据库不可用"):
-        await fire(AlertCheckHandler(sweep))
+        await fire(AlertCheckHandler(sweep, protect))
     await postgres_server.start()

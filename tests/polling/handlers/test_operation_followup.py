@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from tests.polling.handlers.firing import fire
 from tests.polling.plant import Plant, add_account, add_cards
+from tests.polling.rule_parts import RuleParts
 
 from junhong_cmp.asynq.errors import PutBack
 from junhong_cmp.cards.model import Card, CarrierAccount
+from junhong_cmp.clock import SystemClock
 from junhong_cmp.gateway.client import CardRef
 from junhong_cmp.gateway.errors import (
     AlreadyDone,
@@ -32,7 +34,8 @@ HOUR = timedelta(hours=1)
         (OperationState.DONE, HOUR, "done"),
         (AlreadyDone(), HOUR, "done"),
         (OperationState.FAILED, HOUR, "failed"),
-        (OperationState.UNKNOWN, HOUR, "failed"),
+        (OperationState.UNKNOWN, HOUR, "pending"),
+        (OperationState.UNKNOWN, 24 * HOUR, "failed"),
         (CardUnknown(), HOUR, "failed"),
         (BadRequest("x"), HOUR, "unknown"),
         (OperationState.PENDING, HOUR, "sent"),
@@ -50,13 +53,7 @@ def test_a_verdict_follows_from_answer_and_age(
 
 
 def handler_of(plant: Plant, **changes: Any) -> OperationFollowupHandler:
-    fields: dict[str, Any] = {
-        "pool": plant.pool,
-        "gateway": plant.gateway,
-        "config_manager": plant.config,
-        "concurrency": plant.concurrency,
-    }
-    return OperationFollowupHandler(**(fields | changes))
+    return RuleParts(plant, SystemClock()).followup(**changes)
 
 
 async def order(plant: Plant, card: Card, request_id: str, *, age: timedelta = HOUR) -> None:

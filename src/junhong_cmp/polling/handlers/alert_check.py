@@ -6,19 +6,22 @@ from typing import Final
 from junhong_cmp.cards.alerts import USAGE_KINDS, AlertKind
 from junhong_cmp.polling.alert_sweep import AlertSweep
 from junhong_cmp.polling.handlers.periodic import PeriodicHandler
+from junhong_cmp.polling.protect_sweep import ProtectSweep, SweepCause
 from junhong_cmp.polling.tasks import TaskType
 
 _KINDS: Final = (*USAGE_KINDS, AlertKind.STALE_DATA, AlertKind.API_FAILURE)
 
 
 class AlertCheckHandler(PeriodicHandler):
-    """An alert check handler raises what the rules about usage and polling say."""
+    """An alert check handler raises what the rules about usage and polling say, and finds cards to stop."""
 
     task_type = TaskType.ALERT_CHECK
 
-    def __init__(self, sweep: AlertSweep) -> None:
+    def __init__(self, sweep: AlertSweep, protect: ProtectSweep) -> None:
         self._sweep = sweep
+        self._protect = protect
 
     async def run(self, draining: asyncio.Event) -> None:
         """Sweep once."""
         await self._sweep.sweep(_KINDS, draining)
+        await self._protect.sweep(SweepCause.USAGE, draining)

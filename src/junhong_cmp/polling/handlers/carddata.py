@@ -10,6 +10,7 @@ from junhong_cmp.cards.usage_records import record_usage
 from junhong_cmp.gateway.client import CardRef, GatewayAccount, GatewayCall, GatewayClient, UsageAnswer
 from junhong_cmp.gateway.errors import GatewayError
 from junhong_cmp.polling.base import PollingBase
+from junhong_cmp.polling.package_watch import PackageWatch
 from junhong_cmp.polling.query import recording_batcher
 from junhong_cmp.polling.tasks import TaskType
 
@@ -20,8 +21,9 @@ class CarddataHandler:
     task_type = TaskType.POLLING_CARDDATA
     call = GatewayCall.USAGE
 
-    def __init__(self, base: PollingBase) -> None:
+    def __init__(self, base: PollingBase, watch: PackageWatch | None = None) -> None:
         self._base = base
+        self._watch = watch
         self._writes = recording_batcher(base.pool, record_usage, "polling_carddata")
 
     async def process_task(self, task: ProcessingTask) -> None:
@@ -44,13 +46,24 @@ class CarddataHandler:
 
     async def commit(self, card: Card, answer: UsageAnswer, observed_at: datetime) -> Recorded:
         """Apply the reading to the card and its totals."""
-        return await self._writes.submit(_write(card, answer, observed_at))
+        recorded = await self._writes.submit(_write(card, answer, observed_at))
+        if self._watch is not None:
+            await self._watch.noticed([(card, recorded)])
+        return recorded
 
     async def commit_batch(
         self, answers: Sequence[tuple[Card, UsageAnswer]], observed_at: datetime
     ) -> list[Recorded | Exception]:
         """Do the same for several cards; one that fails fails alone."""
-        return await self._writes.submit_many([_write(card, answer, observed_at) for card, answer in answers])
+        writes = [_write(card, answer, observed_at) for card, answer in answers]
+        recorded = await self._writes.submit_many(writes)
+        if self._watch is not None:
+            await self._watch.noticed(
+                (card, result)
+                for (card, _), result in zip(answers, recorded, strict=True)
+                if isinstance(result, Recorded)
+            )
+        return recorded
 
 
 def _write(card: Card, answer: UsageAnswer, observed_at: datetime) -> UsageWrite:

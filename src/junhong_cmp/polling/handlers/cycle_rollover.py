@@ -1,4 +1,4 @@
-"""Billing cycles that are over, closed also where no reading comes any more."""
+"""Billing cycles that are over, closed also where no reading comes any more; their stops end with them."""
 
 import asyncio
 
@@ -13,6 +13,7 @@ from junhong_cmp.clock import Clock, SystemClock
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.db.retrying import in_transaction
 from junhong_cmp.polling.handlers.periodic import PeriodicHandler
+from junhong_cmp.polling.protect_sweep import ProtectSweep, SweepCause
 from junhong_cmp.polling.tasks import TaskType
 
 log = structlog.stdlib.get_logger(__name__)
@@ -23,19 +24,23 @@ class CycleRolloverHandler(PeriodicHandler):
 
     task_type = TaskType.CYCLE_ROLLOVER
 
-    def __init__(self, pool: Pool, *, chunk: int = 2000, clock: Clock | None = None) -> None:
+    def __init__(
+        self, pool: Pool, sweep: ProtectSweep, *, chunk: int = 2000, clock: Clock | None = None
+    ) -> None:
         self._pool = pool
+        self._sweep = sweep
         self._chunk = chunk
         self._clock = clock if clock is not None else SystemClock()
 
     async def run(self, draining: asyncio.Event) -> None:
-        """Close what is over, account by account."""
+        """Close what is over, account by account; then resume what was stopped for the old cycle's usage."""
         async with self._pool.acquire() as conn:
             accounts = await list_accounts(conn)
         for account in accounts:
             closed = await self._close(account, draining)
             if closed:
                 log.info("计费周期已结转", account=account.code, cards=closed)
+        await self._sweep.sweep(SweepCause.ROLLOVER, draining)
 
     async def _close(self, account: CarrierAccount, draining: asyncio.Event) -> int:
         zone = find_zone(account.tz)

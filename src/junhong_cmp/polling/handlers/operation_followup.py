@@ -10,17 +10,26 @@ from typing import Final
 import structlog
 
 from junhong_cmp.asynq.errors import PutBack
-from junhong_cmp.cards.model import CarrierAccount
+from junhong_cmp.cards.model import CardStatus, CarrierAccount
 from junhong_cmp.clock import Clock, SystemClock
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.gateway.client import GatewayClient
-from junhong_cmp.gateway.errors import AccountPausing, GatewayError, GatewayNotConfigured
+from junhong_cmp.gateway.errors import AccountPausing, GatewayError, GatewayNotConfigured, NotOffered
+from junhong_cmp.gateway.operations import OperationState
+from junhong_cmp.polling.card_tasks import CardTasks
 from junhong_cmp.polling.concurrency import AccountConcurrency, Refusal
 from junhong_cmp.polling.config_manager import PollingConfigManager
 from junhong_cmp.polling.gateway_account import gateway_account
 from junhong_cmp.polling.handlers.periodic import PeriodicHandler
-from junhong_cmp.polling.operation_rules import ASK_AFTER, OperationStatus, Verdict, judge_operation
-from junhong_cmp.polling.operation_store import OpenOperation, list_open_operations, settle_operation
+from junhong_cmp.polling.operation_rules import (
+    ASK_AFTER,
+    OperationStatus,
+    Verdict,
+    judge_operation,
+    state_by_card,
+)
+from junhong_cmp.polling.operation_settler import OperationSettler
+from junhong_cmp.polling.operation_store import OpenOperation, list_open_operations
 from junhong_cmp.polling.pauses import AccountPauses
 from junhong_cmp.polling.tasks import TaskType
 
@@ -35,7 +44,7 @@ class OperationFollowupHandler(PeriodicHandler):
     """An operation follow-up handler asks within the accounts' limits, each account one call at a time.
 
     An account that rests, or that refuses a call as a whole, is left for the next run. Without a gateway
-    the task goes to a worker that has one.
+    the task goes to a worker that has one. An operation the carrier has never seen is handed to be sent.
     """
 
     task_type = TaskType.OPERATION_FOLLOWUP
@@ -44,12 +53,10 @@ class OperationFollowupHandler(PeriodicHandler):
     gateway: GatewayClient | None
     config_manager: PollingConfigManager
     concurrency: AccountConcurrency
+    pauses: AccountPauses
+    settler: OperationSettler
+    tasks: CardTasks
     clock: Clock = field(default_factory=SystemClock)
-    _pauses: AccountPauses = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Share the pauses of everybody."""
-        self._pauses = AccountPauses(self.pool, reread=self.config_manager.try_refresh, clock=self.clock)
 
     async def run(self, draining: asyncio.Event) -> None:
         """Ask about every operation that should have come to an end."""
@@ -87,13 +94,18 @@ class OperationFollowupHandler(PeriodicHandler):
             account = snapshot.accounts.get(account_id)
             if draining.is_set() or account is None or account_id in snapshot.unusable:
                 return
-            if not account.polling_enabled or self._pauses.remaining(account) is not None:
+            if not account.polling_enabled or self.pauses.remaining(account) is not None:
                 return
+            if operation.sent_at is None:  # whoever was to send it never did, or is at it again
+                await self.tasks.send(operation.id, operation.card.card_id, operation.sends)
+                continue
             verdict = await self._ask(gateway, account, operation)
             if verdict is None:
                 return
-            if await settle_operation(self.pool, operation, verdict, self.clock.now()):
+            if await self.settler.settle(operation, verdict):
                 outcomes[verdict.status] += 1
+            if verdict.send_again:
+                await self.tasks.send(operation.id, operation.card.card_id, operation.sends)
 
     async def _ask(
         self, gateway: GatewayClient, account: CarrierAccount, operation: OpenOperation
@@ -105,17 +117,27 @@ class OperationFollowupHandler(PeriodicHandler):
         age = operation.age(self.clock.now())
         try:
             await asyncio.sleep(slot.wait_s)
-            answer = await gateway.query_operation(
-                gateway_account(account), operation.card, operation.request_id
-            )
+            state = await _find_state(gateway, account, operation)
         except AccountPausing as error:
-            await self._pauses.pause(account, error)
+            await self.pauses.pause(account, error)
             return None
         except GatewayNotConfigured as error:
             log.warning("账号的网关未配置，停复机操作未能跟进", account=account.code, error=str(error))
             return None
         except GatewayError as error:
-            return judge_operation(operation.status, error, age)
+            return judge_operation(operation.status, error, age, operation.sends)
         finally:
             await self.concurrency.release(slot)
-        return judge_operation(operation.status, answer.state, age)
+        return judge_operation(operation.status, state, age, operation.sends)
+
+
+async def _find_state(
+    gateway: GatewayClient, account: CarrierAccount, operation: OpenOperation
+) -> OperationState:
+    """Ask about the operation or, where a carrier cannot be asked that, look at its card."""
+    try:
+        answer = await gateway.query_operation(gateway_account(account), operation.card, operation.request_id)
+    except NotOffered:
+        card = await gateway.query_status(gateway_account(account), operation.card)
+        return state_by_card(operation.kind, CardStatus(card.status))
+    return answer.state
