@@ -17,13 +17,9 @@ from junhong_cmp.gateway.operations import OperationState
 from junhong_cmp.polling.concurrency import AccountConcurrency, Refusal
 from junhong_cmp.polling.gateway_account import gateway_account
 from junhong_cmp.polling.operation_rules import OperationKind, OperationStatus, judge_reply
+from junhong_cmp.polling.operation_sending import begin_sending, find_last_sent, withdraw_operation
 from junhong_cmp.polling.operation_settler import OperationSettler
-from junhong_cmp.polling.operation_store import (
-    OpenOperation,
-    begin_sending,
-    find_last_sent,
-    withdraw_operation,
-)
+from junhong_cmp.polling.operation_store import OpenOperation
 from junhong_cmp.polling.pauses import AccountPauses
 from junhong_cmp.polling.stats import PollStats
 from junhong_cmp.polling.tasks import TaskType

@@ -1,6 +1,5 @@
 """Stop and resume operations in PostgreSQL: placed before they are sent, settled when their end is known."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -32,13 +31,6 @@ _PLACE = """
     VALUES ($1, $2, $3, $4, $5, $6, $7)
     ON CONFLICT DO NOTHING
 """
-# Only one sender finds it unsent, and only when the card's last call is long enough ago.
-_BEGIN = """
-    UPDATE card_operation AS o SET sent_at = $2, sends = o.sends + 1, updated_at = $2
-    WHERE o.id = $1 AND o.status = 'pending' AND o.sent_at IS NULL
-    RETURNING o.sends
-"""
-_LAST_SENT = "SELECT max(sent_at) FROM card_operation WHERE card_id = $1 AND id <> $2"
 # The status asked about: a sender or another follow-up may have been faster.
 _SETTLE = """
     UPDATE card_operation
@@ -47,14 +39,6 @@ _SETTLE = """
         sent_at = CASE WHEN $6 THEN NULL ELSE sent_at END
     WHERE id = $1 AND status = $2
     RETURNING true
-"""
-# As if it had never been sent.
-_WITHDRAW = """
-    UPDATE card_operation SET sent_at = NULL, sends = greatest(sends - 1, 0), error = $2, updated_at = $3
-    WHERE id = $1 AND status = 'pending'
-"""
-_OPEN_CARDS = """
-    SELECT card_id FROM card_operation WHERE card_id = ANY ($1::bigint[]) AND status IN ('pending', 'sent')
 """
 
 
@@ -105,33 +89,11 @@ async def find_operations(pool: Pool, card_id: int, request_id: str = "") -> lis
     return [_operation(row) for row in await pool.fetch(_OF_CARD, card_id, request_id)]
 
 
-async def find_cards_under_way(pool: Pool, card_ids: Collection[int]) -> set[int]:
-    """Return those of the cards that have an operation under way."""
-    return {row["card_id"] for row in await pool.fetch(_OPEN_CARDS, list(card_ids))}
-
-
 async def place_operation(pool: Pool, new: NewOperation, now: datetime) -> None:
     """Write an operation down before anything is sent; without effect while another of the card is open."""
     await pool.execute(
         _PLACE, new.card_id, new.kind, new.reason, new.request_id, new.requested_by, new.cycle, now
     )
-
-
-async def find_last_sent(pool: Pool, operation: OpenOperation) -> datetime | None:
-    """Return when the card's carrier was last sent an operation other than this one."""
-    last: datetime | None = await pool.fetchval(_LAST_SENT, operation.card.card_id, operation.id)
-    return last
-
-
-async def begin_sending(pool: Pool, operation: OpenOperation, now: datetime) -> int | None:
-    """Note that it is about to be sent; return for which time, None when somebody else is sending it."""
-    sends: int | None = await pool.fetchval(_BEGIN, operation.id, now)
-    return sends
-
-
-async def withdraw_operation(pool: Pool, operation: OpenOperation, error: str, now: datetime) -> None:
-    """Note that the call begun last was certainly not made."""
-    await pool.execute(_WITHDRAW, operation.id, error, now)
 
 
 async def settle_operation(
