@@ -1,7 +1,8 @@
 """China Telecom's platform for connected things (CMP): ``docs/reference/carriers/ctcc.md``."""
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Final
 
@@ -20,7 +21,7 @@ from junhong_cmp.gateway.drivers.ctcc_body import CtccReply, read_reply
 from junhong_cmp.gateway.drivers.ctcc_codes import NO_REAL_NAME, OK, RESUME, STOP, refusal_of
 from junhong_cmp.gateway.drivers.ctcc_signing import access_of, signed_query
 from junhong_cmp.gateway.drivers.gaps import NoBatches, NoOperationQuery
-from junhong_cmp.gateway.errors import Transient, WrongCard
+from junhong_cmp.gateway.errors import CardUnknown, Transient, WrongCard
 from junhong_cmp.gateway.http_refusals import refusal_by_status
 from junhong_cmp.gateway.operations import OperationAnswer, OperationState
 from junhong_cmp.gateway.sessions import SessionAnswer
@@ -63,12 +64,12 @@ class CtccDriver(NoBatches, NoOperationQuery):
         """Return whether somebody is registered for the card."""
         asked_at = self._clock.now()
         number = await self._number_of(account, card)
-        reply = await self._send(account, "realNameQueryIot", {"access_number": number})
-        if reply.code not in {OK, NO_REAL_NAME}:
-            raise refusal_of(reply, changing=False)
-        echo = answers.echoed_number(answers.object_of(reply.fields, "RESULT"), "number")
-        if echo != number:
-            raise WrongCard("网关应答的卡与所查的卡不符")
+        with self._forgetting_astray(account, card):
+            reply = await self._send(account, "realNameQueryIot", {"access_number": number})
+            if reply.code not in {OK, NO_REAL_NAME}:
+                raise refusal_of(reply, changing=False)
+            if answers.echoed_number(answers.object_of(reply.fields, "RESULT"), "number") != number:
+                raise WrongCard("网关应答的卡与所查的卡不符")
         verified = reply.code == OK and answers.has_real_name(reply.fields)
         return RealNameAnswer(iccid=card.iccid, status="verified" if verified else "unverified", at=asked_at)
 
@@ -102,11 +103,12 @@ class CtccDriver(NoBatches, NoOperationQuery):
         except Transient as error:
             raise Transient(str(error), maybe_executed=False) from error
         order = {"access_number": number, "acctCd": "", "orderTypeId": order_type}
-        reply = await self._send(account, "disabledNumber", order, resend=False)
-        if reply.code != OK:
-            raise refusal_of(reply, changing=True)
-        if "number" in reply.fields and answers.echoed_number(reply.fields, "number") != number:
-            raise WrongCard("网关应答的卡与所操作的卡不符")
+        with self._forgetting_astray(account, card):
+            reply = await self._send(account, "disabledNumber", order, resend=False)
+            if reply.code != OK:
+                raise refusal_of(reply, changing=True)
+            if "number" in reply.fields and answers.echoed_number(reply.fields, "number") != number:
+                raise WrongCard("网关应答的卡与所操作的卡不符")
         return OperationAnswer(request_id, card.iccid, OperationState.PENDING, self._clock.now())
 
     async def _check_number(self, account: GatewayAccount, card: CardRef, number: str) -> None:
@@ -114,7 +116,8 @@ class CtccDriver(NoBatches, NoOperationQuery):
         known = answers.local_number(card.msisdn) if card.msisdn else None
         if answers.is_about(number, card, known):
             return
-        if known is not None or number != await self._number_of(account, card):
+        is_iccid = len(number) >= _ICCID_CHARS
+        if is_iccid or known is not None or number != await self._number_of(account, card):
             raise WrongCard("网关应答的卡与所查的卡不符")
 
     async def _number_of(self, account: GatewayAccount, card: CardRef) -> str:
@@ -129,6 +132,15 @@ class CtccDriver(NoBatches, NoOperationQuery):
         if card.msisdn and answers.local_number(card.msisdn) != number:
             raise WrongCard("平台上此卡的接入号与登记的不符")
         return number
+
+    @contextmanager
+    def _forgetting_astray(self, account: GatewayAccount, card: CardRef) -> Iterator[None]:
+        """Forget the number we remember if it turns out not to be the card's: it may have got another."""
+        try:
+            yield
+        except (CardUnknown, WrongCard):
+            self._numbers.pop((account.id, _iccid(card)), None)
+            raise
 
     async def _ask(self, account: GatewayAccount, method: str, parameters: Mapping[str, str]) -> CtccReply:
         reply = await self._send(account, method, parameters)

@@ -36,12 +36,12 @@ STATUSES: Final[Mapping[str, tuple[str, str]]] = {
 }
 """Main states: the platform's word and ours; ``MANAGED`` says that the platform itself does not know."""
 
+_ORDER_UNDER_WAY: Final = "-7"
 _REFUSALS: Final[Mapping[str, type[GatewayError]]] = {
     "-1": AuthRejected,  # user, password or permission
     "-2": BadRequest,  # a parameter is missing
     "-3": AuthRejected,  # the signature
     "-4": CardUnknown,
-    "-7": Transient,  # an order for this number is being worked on
     "101004": Throttled,
 }
 _ORDERED_ALREADY: Final = "-5"
@@ -57,6 +57,8 @@ def refusal_of(reply: CtccReply, *, changing: bool) -> GatewayError:
     said = f"电信平台拒绝（{excerpt(reply.code.encode()) or '无代码'}）：{excerpt(reply.text.encode())}"
     if changing and (reply.code == _ORDERED_ALREADY or any(word in reply.text for word in _DONE_WORDS)):
         return AlreadyDone(said)
+    if reply.code == _ORDER_UNDER_WAY:
+        return Transient(said, maybe_executed=False)
     known = _REFUSALS.get(reply.code)
     if known is not None:
         return known(said)
