@@ -155,7 +155,7 @@ async def test_the_result_file_of_an_import_can_be_imported_again(
         (b"ICCID\n\xff\xff\n", "无法识别文件编码"),
         ("卡号,套餐\n1,2\n".encode(), "找不到 ICCID 列"),
         (b"ICCID,ICCID\n", "多个 ICCID 列"),
-        (b"PK\x03\x04rest", "xlsx"),
+        (b"PK\x03\x04rest", "工作簿已损坏"),
     ],
 )
 async def test_a_file_that_can_never_be_imported_fails_at_once(
