@@ -49,8 +49,7 @@ class Carrier:
         self.asked.append((request.path, orjson.loads(body)))
         asked = Request(request.method, request.path, request.query, request.headers, body)
         admitted = self.dialect.admit(asked, self.clock.now())
-        is_refused = isinstance(admitted, Reply)
-        reply = admitted if is_refused else self.dialect.answer(admitted, self.clock.now())
+        reply = admitted if isinstance(admitted, Reply) else self.dialect.answer(admitted, self.clock.now())
         self.outcomes.append(reply.outcome)
         return web.Response(status=reply.status, body=reply.body, content_type=reply.content_type)
 

@@ -49,11 +49,16 @@ class GatewayAccount:
 
 @dataclass(frozen=True, slots=True)
 class CardRef:
-    """A card as a carrier knows it."""
+    """A card as a carrier knows it.
+
+    ``by_msisdn`` asks for it by its ``msisdn``, where the carrier can be asked so; the answer still has to
+    be about the card with this ``iccid``.
+    """
 
     card_id: int
     iccid: str
     msisdn: str | None = None
+    by_msisdn: bool = False
 
 
 @dataclass(frozen=True, slots=True)

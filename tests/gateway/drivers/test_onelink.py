@@ -361,3 +361,39 @@ async def test_an_unknown_card_is_told(clock: FakeClock) -> None:
                 await call(ACCOUNT, CARD)
         with pytest.raises(CardUnknown):
             await driver.stop(ACCOUNT, CARD, "op-1")
+
+
+PHONED = CardRef(1, "8986001440012345678", msisdn="1440012345678", by_msisdn=True)
+
+
+async def test_a_card_is_asked_for_by_its_phone_number_once_that_has_led_to_it(
+    driver: OneLinkDriver, carrier: Carrier, clock: FakeClock
+) -> None:
+    answered = await driver.query_usage(ACCOUNT, PHONED)
+    assert answered.used_kb == expected_usage_kb(PHONED.iccid, clock.now(), SEED)
+    await driver.query_status(ACCOUNT, PHONED)
+    asked = [(path, fields["msisdn"]) for path, fields in carrier.asked if path != TOKEN_PATH]
+    assert asked == [
+        (onelink.BASIC_INFO_PATH, PHONED.msisdn),
+        (onelink.USAGE_PATH, PHONED.msisdn),
+        (onelink.BASIC_INFO_PATH, PHONED.msisdn),
+        (onelink.STATUS_PATH, PHONED.msisdn),
+    ]
+
+
+@pytest.mark.parametrize("call", ["query_usage", "stop"])
+@pytest.mark.parametrize(
+    ("item", "expected"),
+    [({"iccid": CARD.iccid, "msisdn": PHONED.msisdn}, WrongCard), ({"msisdn": PHONED.msisdn}, BadResponse)],
+)
+async def test_a_phone_number_that_leads_elsewhere_is_not_used(
+    call: str, item: object, expected: type[GatewayError], clock: FakeClock
+) -> None:
+    async with (
+        scripted_server(after_token([answer(item)])) as server,
+        onelink_driver(server.url, clock) as driver,
+    ):
+        arguments = (ACCOUNT, PHONED) if call == "query_usage" else (ACCOUNT, PHONED, "op-1")
+        with pytest.raises(expected):
+            await getattr(driver, call)(*arguments)
+    assert len(server.exchanges) == 2

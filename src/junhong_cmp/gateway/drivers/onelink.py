@@ -1,6 +1,7 @@
 """China Mobile OneLink, interface version 5 (``docs/reference/carriers/onelink.md``)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from junhong_cmp.clock import Clock
@@ -103,12 +104,25 @@ class OneLinkDriver(NoOperationQuery, NoCardList, NoBatches):
         return await self._change(account, card, request_id, RESUME)
 
     async def _query(self, account: GatewayAccount, path: str, card: CardRef) -> Mapping[str, object]:
-        return await self._wire.ask(account, OneLinkCall(path, {"iccid": card.iccid}))
+        number = await self._number_of(account, card)
+        return await self._wire.ask(account, OneLinkCall(path, number))
 
     async def _change(
         self, account: GatewayAccount, card: CardRef, request_id: str, kind: str
     ) -> OperationAnswer:
-        question = {"iccid": card.iccid, "operType": kind}
+        question = {**await self._number_of(account, card), "operType": kind}
         item = await self._wire.ask(account, OneLinkCall(CHANGE_PATH, question, change=True))
         check_card(item, card, named=True)
         return OperationAnswer(request_id, card.iccid, OperationState.PENDING, self._clock.now())
+
+    async def _number_of(self, account: GatewayAccount, card: CardRef) -> Mapping[str, str]:
+        """Return what the card is asked for by; a phone number only after it has led to this ICCID.
+
+        The answers themselves would not show that the number has gone to another card meanwhile.
+        """
+        if not card.by_msisdn or card.msisdn is None:
+            return {"iccid": card.iccid}
+        number = {"msisdn": card.msisdn}
+        item = await self._wire.ask(account, OneLinkCall(BASIC_INFO_PATH, number))
+        check_card(item, replace(card, msisdn=None), named=True)
+        return number
