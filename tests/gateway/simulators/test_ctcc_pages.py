@@ -1,0 +1,26 @@
+import pytest
+
+from junhong_cmp.gateway.drivers.ctcc_body import read_reply
+from junhong_cmp.gateway.simulators import ctcc_pages as pages
+
+
+@pytest.mark.parametrize(
+    ("used_kb", "written"),
+    [
+        (0, "0.00MB"),
+        (10, "0.00MB"),
+        (11, "0.01MB"),
+        (1024, "1.00MB"),
+        (12_636, "12.33MB"),
+        (12_637, "12.34MB"),
+    ],
+)
+def test_usage_is_cut_to_two_places_as_the_platform_does(used_kb: int, written: str) -> None:
+    assert read_reply(pages.usage("1", used_kb).body).fields["TOTAL_BYTES_CNT"] == written
+
+
+def test_what_is_written_can_be_read_whatever_it_says() -> None:
+    reply = read_reply(pages.order_result("transient", "9001", "系统<忙>&").body)
+    assert (reply.code, reply.text) == ("9001", "系统<忙>&")
+    assert read_reply(pages.sentence("x", "-4", "没有").body).code == "-4"
+    assert read_reply(pages.sentence("x", "", "没有").body).text == "没有"
