@@ -74,7 +74,7 @@ class Importer:
         """
         source = CardSource(self._storage, task)
         facts = await source.inspect(lambda: self._stop_if_draining(draining, task.next_line))
-        await note_file(self._pool, task.id, (), facts.lines)
+        await note_file(self._pool, task.id, source.notes, facts.lines or None)
         if task.next_line > 0:
             await self._announce_latest(task)
         async with (
@@ -86,6 +86,7 @@ class Importer:
                     await announcing.settle()
                     self._stop_if_draining(draining, chunk.first_line)
                 await announcing.hand(await self._write(task, chunk))
+        await note_file(self._pool, task.id, source.notes)
         self._stop_if_draining(draining, None)
         await finish_import(self._pool, task.id, result_key=await self.write_result(task))
 
