@@ -1,10 +1,14 @@
+from collections import Counter
+from random import Random
+
+import orjson
 import pytest
 from tests.gateway.onelink_carrier import ACCOUNT, CREDENTIAL, after_token, answer, onelink_driver
-from tests.gateway.scripted_server import always, http_answer, scripted_server
+from tests.gateway.scripted_server import Exchange, always, http_answer, scripted_server
 from tests.waiting import FakeClock
 
 from junhong_cmp.gateway.client import CardRef
-from junhong_cmp.gateway.drivers.onelink_wire import OneLinkCall
+from junhong_cmp.gateway.drivers.onelink_wire import TOKEN_PATH, OneLinkCall
 from junhong_cmp.gateway.errors import (
     AuthRejected,
     BadResponse,
@@ -54,3 +58,31 @@ async def test_a_refusal_with_http_status_400_is_not_read() -> None:
 
 def test_a_call_does_not_show_its_card() -> None:
     assert CARD.iccid not in repr(OneLinkCall("/v5/x", {"iccid": CARD.iccid}))
+
+
+async def test_no_damage_to_an_answer_brings_anything_but_a_gateway_error() -> None:
+    whole = bytearray(
+        orjson.dumps(
+            {"status": "0", "message": "正确", "result": [{"dataAmount": "20480", "iccid": CARD.iccid}]}
+        )
+    )
+    random = Random(7)
+
+    async def damage(exchange: Exchange) -> None:
+        if TOKEN_PATH.encode() in exchange.head:
+            await exchange.send(answer({"token": "good"}))
+            return
+        body = bytearray(whole)
+        for _ in range(random.randint(1, 4)):
+            body[random.randrange(len(body))] = random.randrange(256)
+        await exchange.send(http_answer(bytes(body[: random.randint(len(body) - 3, len(body))])))
+
+    outcomes: Counter[type] = Counter()
+    async with scripted_server(damage) as server, onelink_driver(server.url, FakeClock()) as driver:
+        for _ in range(300):
+            try:
+                outcomes[type(await driver.query_usage(ACCOUNT, CARD))] += 1
+            except GatewayError as error:
+                outcomes[type(error)] += 1
+    assert outcomes.total() == 300
+    assert outcomes[BadResponse] > 100

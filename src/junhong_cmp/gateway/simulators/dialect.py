@@ -49,8 +49,8 @@ PROXY_ERROR: Final = Reply(
 class Question:
     """A request that was admitted and understood.
 
-    ``op`` is its word in the log: usage, status, realname, session, stop, resume, operation, list, token, info;
-    a batch has the word of a single one. ``fields`` is what else the dialect wants to remember of it.
+    ``op`` is its word in the log: usage, status, realname, session, stop, resume, operation, list, token,
+    info; a batch has the word of a single one. ``fields`` is what else the dialect wants to remember of it.
     """
 
     op: str
