@@ -16,7 +16,7 @@ from tests.gateway.onelink_carrier import (
     onelink_driver,
 )
 from tests.gateway.scripted_server import Exchange, scripted_server
-from tests.waiting import FakeClock
+from tests.waiting import FakeClock, wait_until
 
 from junhong_cmp.gateway.client import CardRef, UsageAnswer
 from junhong_cmp.gateway.drivers import onelink
@@ -140,6 +140,34 @@ async def test_200_callers_whose_token_has_ended_wait_for_one_new_one(
     assert [one.iccid for one in answers] == [card(number).iccid for number in range(200)]
     assert carrier.outcomes.count("token_expired") >= 1
     assert carrier.count(TOKEN_PATH) == 2
+
+
+async def test_callers_that_give_up_while_a_token_is_fetched_take_nobody_with_them(clock: FakeClock) -> None:
+    tokens, refused, gate = iter(("old", "new")), 0, asyncio.Event()
+
+    async def carrier(exchange: Exchange) -> None:
+        nonlocal refused
+        if TOKEN_PATH.encode() in exchange.head:
+            token = next(tokens)
+            if token == "new":
+                await gate.wait()
+            await exchange.send(answer({"token": token}))
+        elif orjson.loads(exchange.body)["token"] == "old":
+            refused += 1
+            await exchange.send(answer(status="12021", message="token 已过期"))
+        else:
+            await exchange.send(answer({"dataAmount": "1"}))
+
+    async with scripted_server(carrier) as server, onelink_driver(server.url, clock) as driver:
+        callers = [asyncio.create_task(driver.query_usage(ACCOUNT, one)) for one in CARDS]
+        await wait_until(lambda: refused == 100, description="every call with the old token was refused")
+        for caller in callers[::2]:
+            caller.cancel()
+        gate.set()
+        outcomes = await asyncio.gather(*callers, return_exceptions=True)
+    assert all(isinstance(outcome, asyncio.CancelledError) for outcome in outcomes[::2])
+    assert all(isinstance(outcome, UsageAnswer) for outcome in outcomes[1::2])
+    assert next(tokens, None) is None
 
 
 async def test_a_change_is_made_once_though_its_token_had_ended(
