@@ -8,18 +8,18 @@ so that a killed process has told everything up to its end.
 
 import itertools
 import os
-import resource
-import signal
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import orjson
+from tests.chaos.failpoint import Failpoint
 
 from junhong_cmp.asynq.broker import Broker
 from junhong_cmp.asynq.broker_types import AckKind
@@ -30,6 +30,7 @@ from junhong_cmp.clock import SystemClock
 from junhong_cmp.gateway import http
 from junhong_cmp.leadership.elector import LeaderElector
 from junhong_cmp.leadership.term import Term
+from junhong_cmp.polling.batch_payload import BatchPayload, decode_poll
 from junhong_cmp.polling.concurrency import AccountConcurrency
 from junhong_cmp.polling.errors import FencedError
 from junhong_cmp.polling.handlers.carddata import CarddataHandler
@@ -38,42 +39,12 @@ from junhong_cmp.polling.handlers.cleanup import DataCleanupHandler
 from junhong_cmp.polling.handlers.realname import RealnameHandler
 from junhong_cmp.polling.queue_manager import PollingQueueManager
 from junhong_cmp.polling.settings import PollingSettings
-from junhong_cmp.polling.shard_scripts import ClaimBatch, ShardScripts
-from junhong_cmp.polling.tasks import POLLING_QUEUE, PollPayload
+from junhong_cmp.polling.shard_batches import ShardBatches
+from junhong_cmp.polling.shard_scripts import ClaimBatch, ShardScripts, Started
+from junhong_cmp.polling.tasks import POLLING_QUEUE, POLLING_TASK_TYPES
 
-BLOCKED_S = 10.0
-"""How long the failpoint action ``block`` holds the event loop."""
-HOARD_BYTES = 128 << 20
-"""How much memory is left to a process whose memory runs out."""
-
-_turn: ContextVar[tuple[str, int, int] | None] = ContextVar("turn", default=None)
-
-
-@dataclass
-class Failpoint:
-    """A failpoint acts once, the ``nth`` time its place is passed.
-
-    Actions: kill, stop and term by signal; ``block`` the event loop; ``starve``: memory runs out, which the
-    code that asked for it is told; ``exhaust``: memory runs out and the process is killed for it.
-    """
-
-    place: str = ""
-    action: str = "kill"
-    nth: int = 1
-
-    @classmethod
-    def parse(cls, text: str) -> "Failpoint":
-        """Read ``place[:action[:nth]]``."""
-        place, _, rest = text.partition(":")
-        action, _, nth = rest.partition(":")
-        return cls(place, action or "kill", int(nth or 1))
-
-    def passes(self, place: str) -> bool:
-        """Whether it must act now, and never again."""
-        if place != self.place:
-            return False
-        self.nth -= 1
-        return self.nth == 0
+_claims: ContextVar[Mapping[int, int]] = ContextVar("claims", default=MappingProxyType({}))
+"""Of the cards a task is about, the claims they were started with."""
 
 
 @dataclass
@@ -110,12 +81,7 @@ class Recorder:
         if not self.failpoint.passes(place):
             return
         self.note("failpoint", place=place, action=self.failpoint.action)
-        if self.failpoint.action == "block":
-            time.sleep(BLOCKED_S)
-            return
-        if self.failpoint.action in {"starve", "exhaust"}:
-            hoard_memory(killed=self.failpoint.action == "exhaust")
-        os.kill(os.getpid(), getattr(signal, f"SIG{self.failpoint.action.upper()}"))
+        self.failpoint.act()
 
     def remember_epoch(self, key: tuple[str, int, int], epoch: int) -> None:
         """Note under which term a claim was given, for the enqueue that follows."""
@@ -206,11 +172,9 @@ def _record_enqueues(recorder: Recorder) -> None:
             rows = []
             for task, options in items:
                 if options.queue == POLLING_QUEUE:
-                    payload = PollPayload.decode(task.payload)
-                    key = (str(task.type), payload.card_id, payload.claim)
-                    rows.append(
-                        {"type": key[0], "card": key[1], "claim": key[2], "epoch": recorder.epoch_of(key)}
-                    )
+                    for about in _polls_of(str(task.type), task.payload):
+                        key = (about["type"], about["card"], about["claim"])
+                        rows.append({**about, "epoch": recorder.epoch_of(key)})
             if rows:
                 recorder.notes("enqueue", rows)
             results = await enqueue_many(self, items)
@@ -224,89 +188,168 @@ def _record_enqueues(recorder: Recorder) -> None:
     _wrap(Client, "enqueue_many", wrap)
 
 
-def _about_turn() -> dict[str, Any]:
-    """Return what the poll of this task is about, by its own claim."""
-    return dict(zip(("type", "card", "claim"), _turn.get() or ("", 0, 0), strict=True))
+def _polls_of(task_type: str, payload: bytes) -> list[dict[str, Any]]:
+    """Return what a poll task is about, a card each, by the claim it was enqueued with; others are none."""
+    if task_type not in set(POLLING_TASK_TYPES):
+        return []
+    decoded = decode_poll(payload)
+    polls = decoded.cards if isinstance(decoded, BatchPayload) else [decoded]
+    return [{"type": task_type, "card": poll.card_id, "claim": poll.claim} for poll in polls]
+
+
+def _about(task_type: Any, card_ids: Iterable[int]) -> list[dict[str, Any]]:
+    """Return what the poll under way is about, by the claims its cards were started with."""
+    claims = _claims.get()
+    return [{"type": str(task_type), "card": card, "claim": claims.get(card, 0)} for card in card_ids]
+
+
+Step = Callable[..., Awaitable[Any]]
+Places = Sequence[tuple[Any, ...]]
+"""Shard, card, claim, and what else a step takes, a card each."""
 
 
 def _record_starts(recorder: Recorder) -> None:
-    def wrap(start: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-        async def recorded(self: Any, task_type: Any, account_id: int, card_id: int, claim: int) -> Any:
-            about = {"type": str(task_type), "card": card_id, "claim": claim}
-            try:
-                started = await start(self, task_type, account_id, card_id, claim)
-            except BaseException:
-                recorder.note("start", outcome="unknown", **about)
-                raise
-            if started is None:
-                recorder.note("start", outcome="superseded", **about)
+    def note(places: Places, outcomes: Sequence[Any]) -> None:
+        rows = []
+        started: dict[int, int] = {}
+        for (shard, card, claim), outcome in zip(places, outcomes, strict=True):
+            row = {"type": str(shard.task_type), "card": card, "claim": claim}
+            if isinstance(outcome, Started):
+                started[card] = outcome.claim
+                rows.append({**row, "outcome": "ok", "new_claim": outcome.claim})
             else:
-                _turn.set((str(task_type), card_id, started.claim))
-                recorder.note("start", outcome="ok", new_claim=started.claim, **about)
-                recorder.reach("after_start")
-            return started
+                rows.append({**row, "outcome": "superseded" if outcome is None else "unknown"})
+        recorder.notes("start", rows)
+        if started:
+            _claims.set(started)
+            recorder.reach("after_start")
+
+    _wrap(ShardBatches, "start", _noting_one(note))
+    _wrap(ShardBatches, "start_all", _noting_all(note))
+
+
+def _record_endings(recorder: Recorder) -> None:
+    def note(places: Places, outcomes: Sequence[Any]) -> None:
+        rows = []
+        for (shard, card, claim, *_), kept in zip(places, outcomes, strict=True):
+            outcome = "unknown" if isinstance(kept, BaseException) else "ok" if kept else "superseded"
+            rows.append({"type": str(shard.task_type), "card": card, "claim": claim, "outcome": outcome})
+        recorder.notes("write_back", rows)
+        if any(row["outcome"] != "unknown" for row in rows):
+            recorder.reach("after_write_back")
+
+    for name in ("write_back", "remove"):
+        _wrap(ShardBatches, name, _noting_one(note))
+        _wrap(ShardBatches, f"{name}_all", _noting_all(note))
+
+
+def _noting_one(note: Callable[[Places, Sequence[Any]], None]) -> Callable[[Step], Step]:
+    """Note how a step of one card went, before its caller learns it."""
+
+    def wrap(step: Step) -> Step:
+        async def recorded(self: Any, *place: Any) -> Any:
+            try:
+                outcome = await step(self, *place)
+            except BaseException as error:
+                note([place], [error])
+                raise
+            note([place], [outcome])
+            return outcome
 
         return recorded
 
-    _wrap(PollingQueueManager, "start", wrap)
+    return wrap
+
+
+def _noting_all(note: Callable[[Places, Sequence[Any]], None]) -> Callable[[Step], Step]:
+    """Note how a step of the cards of one task went, before its caller learns it."""
+
+    def wrap(step: Step) -> Step:
+        async def recorded(self: Any, places: Places) -> Any:
+            try:
+                outcomes = await step(self, places)
+            except BaseException as error:
+                note(places, [error] * len(places))
+                raise
+            note(places, outcomes)
+            return outcomes
+
+        return recorded
+
+    return wrap
 
 
 def _record_admissions(recorder: Recorder) -> None:
     def wrap(acquire: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-        async def recorded(self: Any, *args: Any) -> Any:
+        async def recorded(self: Any, account: Any, task_type: Any, card_ids: Sequence[int]) -> Any:
             try:
-                return await acquire(self, *args)
+                return await acquire(self, account, task_type, card_ids)
             except BaseException:
-                recorder.note("admission", outcome="unknown", **_about_turn())
+                rows = _about(task_type, card_ids)
+                recorder.notes("admission", [{"outcome": "unknown", **about} for about in rows])
                 raise
 
         return recorded
 
-    _wrap(AccountConcurrency, "acquire", wrap)
-
-
-def _record_endings(recorder: Recorder) -> None:
-    def wrap(end: Callable[..., Awaitable[bool]]) -> Callable[..., Awaitable[bool]]:
-        async def recorded(self: Any, *args: Any) -> bool:
-            try:
-                kept = await end(self, *args)
-            except BaseException:
-                recorder.note("write_back", outcome="unknown", **_about_turn())
-                raise
-            recorder.note("write_back", outcome="ok" if kept else "superseded", **_about_turn())
-            recorder.reach("after_write_back")
-            return kept
-
-        return recorded
-
-    _wrap(PollingQueueManager, "write_back", wrap)
-    _wrap(PollingQueueManager, "remove_claimed", wrap)
+    _wrap(AccountConcurrency, "acquire_batch", wrap)
 
 
 def _record_handlers(recorder: Recorder) -> None:
-    def around(op: str, place: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        def wrap(call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-            async def recorded(self: Any, *args: Any) -> Any:
-                about = _about_turn()
-                if op == "gw_call":
-                    recorder.reach("before_gw")
-                    recorder.note("gw_begin", **about)
-                try:
-                    answer = await call(self, *args)
-                except BaseException as error:
-                    recorder.note(op, outcome=type(error).__name__, **about)
-                    raise
-                recorder.note(op, outcome="ok", **about)
-                recorder.reach(place)
-                return answer
-
-            return recorded
-
-        return wrap
-
     for handler in (CarddataHandler, CardstatusHandler, RealnameHandler):
-        _wrap(handler, "ask", around("gw_call", "after_gw"))
-        _wrap(handler, "commit", around("commit", "after_commit"))
+        _wrap(handler, "ask", _recording_questions(recorder))
+        _wrap(handler, "ask_batch", _recording_questions(recorder))
+        _wrap(handler, "commit", _recording_commits(recorder))
+        _wrap(handler, "commit_batch", _recording_commits(recorder))
+
+
+def _recording_questions(recorder: Recorder) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def wrap(ask: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def recorded(self: Any, gateway: Any, account: Any, cards: Any) -> Any:
+            card_ids = [card.card_id for card in (cards if isinstance(cards, list | tuple) else [cards])]
+            rows = _about(self.task_type, card_ids)
+            recorder.reach("before_gw")
+            recorder.notes("gw_begin", rows)
+            try:
+                answer = await ask(self, gateway, account, cards)
+            except BaseException as error:
+                recorder.notes("gw_call", [{"outcome": type(error).__name__, **about} for about in rows])
+                raise
+            told = answer if isinstance(answer, Mapping) else dict.fromkeys(card_ids, answer)
+            recorder.notes("gw_call", [{"outcome": _outcome(told.get(row["card"])), **row} for row in rows])
+            recorder.reach("after_gw")
+            return answer
+
+        return recorded
+
+    return wrap
+
+
+def _recording_commits(recorder: Recorder) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def wrap(commit: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def recorded(self: Any, *given: Any) -> Any:
+            is_batch = isinstance(given[0], list | tuple)
+            card_ids = [card.id for card, _ in given[0]] if is_batch else [given[0].id]
+            rows = _about(self.task_type, card_ids)
+            try:
+                outcome = await commit(self, *given)
+            except BaseException as error:
+                recorder.notes("commit", [{"outcome": type(error).__name__, **about} for about in rows])
+                raise
+            outcomes = outcome if is_batch else [outcome]
+            recorder.notes(
+                "commit",
+                [{"outcome": _outcome(one), **about} for one, about in zip(outcomes, rows, strict=True)],
+            )
+            recorder.reach("after_commit")
+            return outcome
+
+        return recorded
+
+    return wrap
+
+
+def _outcome(result: Any) -> str:
+    return type(result).__name__ if result is None or isinstance(result, BaseException) else "ok"
 
 
 def _record_acks(recorder: Recorder) -> None:
@@ -315,8 +358,7 @@ def _record_acks(recorder: Recorder) -> None:
             rows = []
             for item in acks:
                 if queue == POLLING_QUEUE and item.kind is AckKind.DONE:
-                    task_type, card, claim = item.task.message.id.rsplit(":", 2)
-                    rows.append({"type": task_type, "card": int(card), "claim": int(claim)})
+                    rows += _polls_of(item.task.message.type, item.task.message.payload)
             if rows:
                 recorder.notes("done", rows)
             return await ack(self, queue, acks)
@@ -379,24 +421,6 @@ def _fail_cleanups(recorder: Recorder) -> None:
         return recorded
 
     _wrap(DataCleanupHandler, "process_task", wrap)
-
-
-def hoard_memory(*, killed: bool) -> None:
-    """Take memory up to a limit nearby; then raise MemoryError, or die as the kernel would have it."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-    limits = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + HOARD_BYTES, limits[1]))
-    hoard = []
-    try:
-        while True:
-            hoard.append(bytearray(1 << 20))
-    except MemoryError:
-        if not killed:
-            raise
-        os.kill(os.getpid(), signal.SIGKILL)
-    finally:
-        hoard.clear()
-        resource.setrlimit(resource.RLIMIT_AS, limits)
 
 
 def _hasten_queue(tuning: dict[str, float]) -> None:

@@ -198,6 +198,11 @@ async def test_r9_redis_changes_its_password_and_back(fleet: Fleet, cards: list[
 
 @pytest.mark.parametrize("script", ["claim", "start", "write_back", "enqueue"])
 async def test_r10_replies_lost_after_the_deed(fleet: Fleet, cards: list[Card], script: str) -> None:
+    await lose_replies(fleet, cards, script)
+
+
+async def lose_replies(fleet: Fleet, cards: list[Card], script: str) -> None:
+    """Have Redis do what it is told by a script three times without anybody hearing of it; judge."""
     async with FaultProxy(fleet.redis_url) as proxy:
         fleet.redis_url = proxy.url
         await at_work(fleet, cards)

@@ -42,6 +42,7 @@ class Platform:
     folder: Path
     account_id: int = 0
     carrier_latency: timedelta = timedelta(0)
+    batch_size: int = 1
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     _simulator: CarrierSimulator | None = None
 
@@ -61,7 +62,9 @@ class Platform:
         await self._stack.aclose()
 
     async def open_account(self) -> None:
-        account = NewAccount(code="demo", carrier=Carrier.CMCC, qps=2_000.0, concurrency=200)
+        account = NewAccount(
+            code="demo", carrier=Carrier.CMCC, qps=2_000.0, concurrency=200, batch_size=self.batch_size
+        )
         async with self.pool.acquire() as conn:
             self.account_id = (await record_account(conn, account)).id
 
