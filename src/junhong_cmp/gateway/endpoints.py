@@ -15,6 +15,9 @@ _METADATA_ADDRESSES: Final = frozenset(
     ipaddress.ip_address(text) for text in ("100.100.100.200", "192.0.0.192", "fd00:ec2::254")
 )
 """Cloud metadata services outside the link-local ranges."""
+_NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
+_BROADCAST: Final = ipaddress.ip_address("255.255.255.255")
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class ForbiddenAddressError(OSError):
@@ -81,11 +84,24 @@ def is_forbidden_address(host: str) -> bool:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
         return False
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        address = address.ipv4_mapped
+    inner = _embedded(address)
+    return _is_forbidden(address) or (inner is not None and _is_forbidden(inner))
+
+
+def _embedded(address: _Address) -> ipaddress.IPv4Address | None:
+    """Return the IPv4 address that an IPv6 one stands for: mapped, 6to4, or through a NAT64."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return None
+    if address in _NAT64:
+        return ipaddress.IPv4Address(address.packed[-4:])
+    return address.ipv4_mapped or address.sixtofour
+
+
+def _is_forbidden(address: _Address) -> bool:
     return (
         address.is_link_local
         or address.is_multicast
         or address.is_unspecified
+        or address == _BROADCAST
         or address in _METADATA_ADDRESSES
     )

@@ -17,6 +17,8 @@ def failure_of(error: aiohttp.ClientError) -> GatewayError:
     match error:
         case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():
             failure = _unconnected(error)
+        case aiohttp.InvalidURL():
+            failure = GatewayNotConfigured("网关地址不是可以调用的 URL")
         case aiohttp.SocketTimeoutError():
             failure = Transient("等待网关应答超时")
         case aiohttp.ClientPayloadError():
@@ -36,6 +38,8 @@ def _unconnected(error: aiohttp.ClientConnectorError | aiohttp.ConnectionTimeout
             return AuthRejected("与网关的 TLS 握手失败，请检查证书、主机名和协议版本")
         case aiohttp.ClientConnectorError(os_error=ForbiddenAddressError()):
             return GatewayNotConfigured("网关主机解析到不允许的网络地址")
+        case aiohttp.ClientConnectorError(os_error=ConnectionResetError()):  # of a handshake: see asyncio
+            return Transient("与网关的 TLS 握手被对方中断，请检查协议版本", maybe_executed=False)
         case aiohttp.ClientConnectorDNSError():
             return Transient("网关主机名解析失败", maybe_executed=False)
         case _:

@@ -17,7 +17,7 @@ from junhong_cmp.gateway.errors import BadResponse, Transient
 from junhong_cmp.gateway.failures import failure_of, is_dropped_connection
 
 _IDLE_CONNECTION_S: Final = 15.0  # well below the 60 to 75 s after which common servers close
-_DNS_TTL_S: Final = 60
+_DNS_TTL: Final = timedelta(minutes=1)
 _JSON: Final = {"Content-Type": "application/json"}
 
 
@@ -51,9 +51,16 @@ class _Request:
 class HttpTransport:
     """A transport sends a request and returns its whole answer, over connections it keeps."""
 
-    def __init__(self, timeouts: GatewayTimeouts, *, resolver: AbstractResolver | None = None) -> None:
+    def __init__(
+        self,
+        timeouts: GatewayTimeouts,
+        *,
+        resolver: AbstractResolver | None = None,
+        dns_ttl: timedelta = _DNS_TTL,
+    ) -> None:
         self._timeouts = timeouts
         self._resolver = resolver
+        self._dns_ttl = dns_ttl
         self._session: aiohttp.ClientSession | None = None
 
     async def open(self) -> None:
@@ -62,7 +69,7 @@ class HttpTransport:
             limit=0,  # the bulkhead bounds each account; with a common bound a slow one starves the others
             ssl=ssl.create_default_context(),
             resolver=GuardedResolver(self._resolver),
-            ttl_dns_cache=_DNS_TTL_S,
+            ttl_dns_cache=int(self._dns_ttl.total_seconds()),
             keepalive_timeout=_IDLE_CONNECTION_S,
         )
         self._session = aiohttp.ClientSession(
