@@ -17,6 +17,7 @@ A = TypeVar("A")
 
 _UNIT: Final = "MB"
 _CODE: Final = re.compile(r"[0-9]{1,3}")
+_RESULT: Final = re.compile(r"[0-9A-Za-z_-]{1,16}")
 _LONGEST_TEXT: Final = 128
 
 
@@ -30,7 +31,7 @@ def read_data(body: bytes, message_id: str, *, changing: bool) -> Fields:
 
     """
     fields = decode_object(body)
-    status = _text(fields, "status")
+    status = _code(fields, "status", _RESULT)
     if status != OK:
         raise refusal_of(status, _message(fields), changing=changing)
     data = fields.get("data")
@@ -38,7 +39,7 @@ def read_data(body: bytes, message_id: str, *, changing: bool) -> Fields:
         raise BadResponse("网关响应无效：缺少 data")
     if _text(data, "messageId") != message_id:
         raise WrongCard("网关应答的消息编号与请求不符")
-    code = _text(data, "resultCode")
+    code = _code(data, "resultCode", _RESULT)
     if code != OK:
         raise refusal_of(code, _message(data) or _message(fields), changing=changing)
     return data
@@ -86,14 +87,14 @@ def usage_of(terminal: Fields, card: CardRef, asked_at: datetime) -> UsageAnswer
 
 def status_of(terminal: Fields, card: CardRef, asked_at: datetime) -> StatusAnswer:
     """Return the card's state; an unknown code is kept and ``unknown``."""
-    code = _code(terminal, "simStatus")
+    code = _code(terminal, "simStatus", _CODE)
     word, status = SIM_STATUSES.get(code, ("", "unknown"))
     return StatusAnswer(iccid=card.iccid, raw=f"{code} {word}".strip(), status=status, at=asked_at)
 
 
 def realname_of(terminal: Fields, card: CardRef, asked_at: datetime) -> RealNameAnswer:
     """Return the card's real-name state."""
-    status = REALNAME_STATUSES.get(_code(terminal, "realNameStatus"), "unknown")
+    status = REALNAME_STATUSES.get(_code(terminal, "realNameStatus", _CODE), "unknown")
     return RealNameAnswer(iccid=card.iccid, status=status, at=asked_at)
 
 
@@ -104,9 +105,9 @@ def _outcome(terminal: Fields, card: CardRef, read: Callable[[Fields, CardRef], 
         return error
 
 
-def _code(fields: Fields, name: str) -> str:
+def _code(fields: Fields, name: str, form: re.Pattern[str]) -> str:
     code = _text(fields, name)
-    if not _CODE.fullmatch(code):
+    if not form.fullmatch(code):
         raise BadResponse(f"网关应答的代码无效：{name}")
     return code
 
