@@ -75,7 +75,9 @@ async def test_a_question_cannot_be_done_already(code: str) -> None:
         ("当日调用次数已达上限", QuotaExhausted),
         ("本月接口调用量超过限额", QuotaExhausted),
         ("系统维护中，请稍后再试", Maintenance),
+        ("1分钟内调用次数过多", Throttled),
         ("同一卡号3分钟内不能重复办理业务", CardResting),
+        ("该号码重复操作", CardResting),
         ("卡片流量套餐异常", Transient),
         ("", Transient),
     ],
@@ -96,6 +98,11 @@ async def test_a_card_changed_too_soon_rests_as_long_as_the_carrier_wants() -> N
     error = await outcome_of("19999", "同一卡号3分钟内不能重复办理业务", change=True)
     assert isinstance(error, CardResting)
     assert error.wait == CHANGE_REST
+
+
+async def test_a_card_asked_about_too_often_backs_off_by_itself() -> None:
+    error = await outcome_of("19999", "同一卡号查询过于频繁", change=False)
+    assert type(error) is Transient
 
 
 async def test_a_known_code_outweighs_its_wording() -> None:

@@ -57,9 +57,9 @@ CODES: Final[Mapping[str, _Make]] = {
 }
 
 _WORDINGS: Final[tuple[tuple[re.Pattern[str], _Make], ...]] = (
-    (re.compile("分钟内|重复办理"), _resting),
+    (re.compile("同一(?:张)?(?:卡|号码)|重复(?:办理|操作)"), _resting),
     (re.compile("(?:[今当每]日|当天|[本当每]月).*(?:次数|调用).*(?:上限|超|用完)"), QuotaExhausted),
-    (re.compile("频繁|频率|流控|流量控制|限流|并发|过快|QPS|TPS", re.IGNORECASE), Throttled),
+    (re.compile("频繁|频率|次数|流控|流量控制|限流|并发|过快|QPS|TPS", re.IGNORECASE), Throttled),
     (re.compile("维护|割接|系统升级"), Maintenance),
 )
 _CODE: Final = re.compile(r"[0-9A-Za-z_-]{1,16}")
@@ -87,6 +87,8 @@ def refusal_of(code: str, message: object, *, change: bool) -> GatewayError:
     make = CODES.get(code) or _by_wording(said)
     if make is AlreadyDone and not change:
         return BadResponse(text)
+    if make is _resting and not change:  # asked about too often: its own trouble, as any passing one
+        return Transient(text, maybe_executed=False)
     return make(text)
 
 
