@@ -3,6 +3,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 
 import pytest
 from structlog.testing import capture_logs
@@ -10,7 +11,7 @@ from tests.gateway.scripted_server import Exchange, always, json_answer, scripte
 from tests.waiting import wait_until
 
 from junhong_cmp.errors import ConfigError
-from junhong_cmp.gateway.client import CardRef, GatewayAccount, GatewayClient
+from junhong_cmp.gateway.client import CardRef, GatewayAccount, GatewayCall, GatewayClient
 from junhong_cmp.gateway.errors import (
     AlreadyDone,
     AuthRejected,
@@ -96,6 +97,44 @@ async def test_state_and_real_name_are_told(gateway: GatewayClient, account: Gat
     assert realname.status in {"verified", "unverified", "not_required"}
 
 
+async def test_batches_tell_of_state_and_real_name_what_single_calls_do(
+    gateway: GatewayClient, account: GatewayAccount
+) -> None:
+    cards = [CardRef(number, f"8986001234567{number:07d}") for number in range(100)]
+    states = await gateway.query_status_batch(account, cards)
+    names = await gateway.query_realname_batch(account, cards)
+    assert states.keys() == names.keys() == {card.card_id for card in cards}
+    for card in cards[:5]:
+        state, name = states[card.card_id], names[card.card_id]
+        assert not isinstance(state, Exception)
+        assert not isinstance(name, Exception)
+        assert state.status == (await gateway.query_status(account, card)).status
+        assert name.status == (await gateway.query_realname(account, card)).status
+
+
+async def test_the_session_of_a_card_on_the_network_has_an_address_and_a_beginning(
+    gateway: GatewayClient, account: GatewayAccount
+) -> None:
+    cards = [CardRef(number, f"8986001234567{number:07d}") for number in range(30)]
+    sessions = [await gateway.query_session(account, card) for card in cards]
+    online = [session for session in sessions if session.online]
+    assert 0 < len(online) < len(cards)
+    for session in online:
+        assert session.ip is not None
+        assert ip_address(session.ip).is_private
+        assert session.since is not None
+        assert session.since <= session.at
+
+
+async def test_a_batch_is_as_large_as_both_sides_want(account: GatewayAccount) -> None:
+    gateway = open_http_gateway(base_url="https://gw.example.com", credentials={}, default_credential=None)
+    assert gateway.batch_size(account, GatewayCall.USAGE) == 1
+    assert gateway.batch_size(replace(account, batch_size=30), GatewayCall.STATUS) == 30
+    assert gateway.batch_size(replace(account, batch_size=5000), GatewayCall.REALNAME) == 100
+    assert gateway.batch_size(replace(account, batch_size=-1), GatewayCall.USAGE) == 1
+    assert gateway.batch_size(replace(account, batch_size=30, driver="none"), GatewayCall.USAGE) == 1
+
+
 async def test_a_card_is_stopped_once_and_resumed(gateway: GatewayClient, account: GatewayAccount) -> None:
     card = active_card()
     stopped = await gateway.stop(account, card, "op-1")
@@ -167,8 +206,8 @@ async def test_another_cards_data_is_refused_and_reported(
 
 
 async def test_an_unknown_driver_is_named(gateway: GatewayClient, account: GatewayAccount) -> None:
-    with pytest.raises(GatewayNotConfigured, match="onelink"):
-        await gateway.query_usage(replace(account, driver="onelink"), CARD)
+    with pytest.raises(GatewayNotConfigured, match="carrier-pigeon"):
+        await gateway.query_usage(replace(account, driver="carrier-pigeon"), CARD)
 
 
 @pytest.mark.parametrize(

@@ -330,3 +330,60 @@ async def test_cancelling_a_call_cancels_it() -> None:
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
+
+
+async def get(client: HttpTransport, url: str, *, resend: bool) -> HttpAnswer:
+    attempts: list[str] = []
+
+    def headers() -> dict[str, str]:
+        attempts.append("made")
+        return {"X-Attempt": str(len(attempts))}
+
+    return await client.get(URL(url), headers=headers, resend=resend)
+
+
+async def drop_all_but_first(exchange: Exchange) -> None:
+    if exchange.number:
+        exchange.reset()
+    else:
+        await exchange.send(OK)
+
+
+async def test_a_question_in_the_address_is_sent_as_it_is_encoded() -> None:
+    async with scripted_server(always(OK)) as server, transport() as client:
+        url = URL(f"{server.url}/query.do?a=%2B1%20x&b=%E5%8D%A1", encoded=True)
+        assert (await client.get(url)).status == 200
+    head = server.exchanges[0].head
+    assert head.startswith(b"GET /query.do?a=%2B1%20x&b=%E5%8D%A1 HTTP/1.1\r\n")
+    assert b"content-type" not in head.lower()
+
+
+async def test_a_get_that_changes_something_is_not_sent_again_even_on_a_kept_connection() -> None:
+    async with scripted_server(drop_all_but_first) as server, transport() as client:
+        await get(client, server.url, resend=False)
+        with pytest.raises(Transient) as caught:
+            await get(client, server.url, resend=False)
+        assert len(server.exchanges) == 2
+    assert caught.value.maybe_executed is True
+
+
+async def test_a_harmless_get_is_sent_again_once_with_headers_of_its_own() -> None:
+    async with scripted_server(drop_all_but_first) as server, transport() as client:
+        await get(client, server.url, resend=True)
+        with pytest.raises(Transient):
+            await get(client, server.url, resend=True)
+    attempts = [exchange.head.split(b"X-Attempt: ")[1][:1] for exchange in server.exchanges]
+    assert attempts == [b"1", b"1", b"2"]
+
+
+async def test_a_body_may_be_made_for_each_attempt() -> None:
+    async def drop_first(exchange: Exchange) -> None:
+        if exchange.number:
+            await exchange.send(OK)
+        else:
+            exchange.reset()
+
+    numbers = iter(range(10))
+    async with scripted_server(drop_first) as server, transport() as client:
+        await client.post(URL(server.url), lambda: b"%d" % next(numbers), dict, resend=True)
+    assert [exchange.body for exchange in server.exchanges] == [b"0", b"1"]
