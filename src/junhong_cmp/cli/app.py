@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "simulate-gateway": "junhong_cmp.cli.simulate_gateway",
     "config": "junhong_cmp.cli.config",
     "import": "junhong_cmp.cli.import_cards",
+    "card": "junhong_cmp.cli.card",
     "queue": "junhong_cmp.cli.queue",
     "task": "junhong_cmp.cli.task",
     "polling": "junhong_cmp.cli.polling",
