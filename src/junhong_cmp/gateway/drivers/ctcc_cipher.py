@@ -43,13 +43,14 @@ class CtccCipher:
         if len(key) != KEY_CHARS:
             raise ValueError(f"the key has {KEY_CHARS} characters")
         thirds = (key[at : at + _THIRD] for at in range(0, KEY_CHARS, _THIRD))
-        self._keys = tuple(_rearranged(_blocks(third)) for third in thirds)
+        keys = (_rearranged(_blocks(third)) for third in thirds)
+        self._rounds = tuple(DES.new(key, DES.MODE_ECB) for key in keys)  # noqa: S304 - the platform's choice
 
     def encrypt(self, text: str) -> str:
         """Return a text enciphered, in upper-case hexadecimal."""
         data = _blocks(text)
-        for key in self._keys:
-            data = DES.new(key, DES.MODE_ECB).encrypt(data)  # noqa: S304 - the platform's choice
+        for cipher in self._rounds:
+            data = cipher.encrypt(data)
         return data.hex().upper()
 
 

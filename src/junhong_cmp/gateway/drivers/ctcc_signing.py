@@ -15,10 +15,14 @@ UNSIGNED: Final = frozenset({"needDtl", "pageIndex"})
 
 @dataclass(frozen=True, slots=True)
 class CtccAccess:
-    """What the platform gave a customer: user, password and the cipher of its key; no repr shows them."""
+    """What the platform gave a customer: user, password and its cipher; no repr shows the secrets.
+
+    ``written_password`` is the password as calls carry it.
+    """
 
     user_id: str
     password: str = field(repr=False)
+    written_password: str = field(repr=False)
     cipher: CtccCipher = field(repr=False)
 
     def sign(self, values: tuple[str, ...]) -> str:
@@ -37,7 +41,8 @@ def access_of(credential: Credential) -> CtccAccess:
     password, key = credential.secret[:-KEY_CHARS], credential.secret[-KEY_CHARS:]
     if not password:
         raise GatewayNotConfigured(f"电信账号的密钥应为接口口令后紧接 {KEY_CHARS} 位密钥")
-    return CtccAccess(credential.key_id, password, CtccCipher(key))
+    cipher = CtccCipher(key)
+    return CtccAccess(credential.key_id, password, cipher.encrypt(password), cipher)
 
 
 def signed_query(access: CtccAccess, method: str, parameters: Mapping[str, str]) -> dict[str, str]:
@@ -50,7 +55,7 @@ def signed_query(access: CtccAccess, method: str, parameters: Mapping[str, str])
     return {
         "method": method,
         "user_id": access.user_id,
-        "passWord": access.cipher.encrypt(access.password),
+        "passWord": access.written_password,
         "sign": sign,
         **parameters,
     }

@@ -81,9 +81,9 @@ class CtccDialect:
         )
 
     def _is_the_customer(self, query: Mapping[str, str]) -> bool:
-        password = self._access.cipher.encrypt(self._access.password)
         same_user = hmac.compare_digest(query["user_id"].encode(), self._access.user_id.encode())
-        return hmac.compare_digest(query["passWord"].encode(), password.encode()) and same_user
+        password = self._access.written_password.encode()
+        return hmac.compare_digest(query["passWord"].encode(), password) and same_user
 
     def _is_signed(self, query: Mapping[str, str], method: Method) -> bool:
         parameters = {name: value for name, value in query.items() if name in method.parameters}
