@@ -129,7 +129,11 @@ async def test_a_card_found_stopped_was_stopped_by_somebody_else(
 
 
 async def test_a_lost_reply_is_asked_about_and_never_sent_again(
-    plant: Plant, rules: RuleParts, protected: CarrierAccount, clock: FakeClock
+    plant: Plant,
+    rules: RuleParts,
+    protected: CarrierAccount,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (card,) = await over_limit(plant, protected)
     stop = plant.gateway.stop
@@ -138,7 +142,7 @@ async def test_a_lost_reply_is_asked_about_and_never_sent_again(
         await stop(*arguments)
         raise Transient("连接断开")
 
-    plant.gateway.stop = lose_the_reply  # type: ignore[method-assign] - the carrier acts, nobody hears of it
+    monkeypatch.setattr(plant.gateway, "stop", lose_the_reply)
     await rules.run_protect(card)
     await rules.run_protect(card)
     assert await rules.operations() == [("stop", "threshold", "pending")]
@@ -168,10 +172,14 @@ async def test_what_the_carrier_never_saw_is_sent_again_under_the_same_request_i
 
 
 async def test_an_operation_the_carrier_never_sees_ends(
-    plant: Plant, rules: RuleParts, protected: CarrierAccount, clock: FakeClock
+    plant: Plant,
+    rules: RuleParts,
+    protected: CarrierAccount,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (card,) = await over_limit(plant, protected)
-    plant.gateway.stop = _raising(Transient("连接断开"))  # type: ignore[method-assign] - it gets nothing
+    monkeypatch.setattr(plant.gateway, "stop", _raising(Transient("连接断开")))
     for _ in range(MOST_SENDS):
         await rules.run_protect(card)
         clock.advance(ASK_AFTER + timedelta(seconds=1))
@@ -312,11 +320,15 @@ async def test_a_placed_operation_whose_task_was_lost_is_handed_over_again(
 
 
 async def test_where_operations_cannot_be_asked_about_the_card_is_looked_at(
-    plant: Plant, rules: RuleParts, protected: CarrierAccount, clock: FakeClock
+    plant: Plant,
+    rules: RuleParts,
+    protected: CarrierAccount,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (card,) = await over_limit(plant, protected)
-    plant.gateway.stop = _raising(Transient("超时"))  # type: ignore[method-assign] - it may have got it
-    plant.gateway.query_operation = _raising(NotOffered("不支持"))  # type: ignore[method-assign] - as some
+    monkeypatch.setattr(plant.gateway, "stop", _raising(Transient("超时")))
+    monkeypatch.setattr(plant.gateway, "query_operation", _raising(NotOffered("不支持")))
     await rules.run_protect(card)
     clock.advance(ASK_AFTER + timedelta(seconds=1))
     await fire(rules.followup())
