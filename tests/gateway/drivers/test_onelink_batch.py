@@ -82,6 +82,13 @@ def test_one_bad_entry_does_not_spoil_its_neighbours(entry: dict[str, object], e
     assert type(answers[0]) is type(answers[2]) is UsageAnswer
 
 
+@pytest.mark.parametrize("told", [{"dataAmount": "1"}, {"status": "11011", "message": "卡号不存在"}])
+def test_neither_usage_nor_a_refusal_counts_beside_another_cards_number(told: dict[str, object]) -> None:
+    card = CardRef(1, CARDS[1].iccid, msisdn="1440012345678")
+    entry = {"iccid": card.iccid, "msisdn": "1440099999999", **told}
+    assert type(usage_answers({"dataAmountList": [entry]}, [card], DAYS)[1]) is WrongCard
+
+
 def test_a_card_left_out_or_told_twice_has_no_answer() -> None:
     answers = usage_answers({"dataAmountList": [GOOD[0], GOOD[0], GOOD[2]]}, CARDS, DAYS)
     assert [type(answers[number]) for number in range(3)] == [BadResponse, BadResponse, UsageAnswer]
