@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 import pytest
-from tests.chaos.fleet import Fleet
+from tests.chaos.fleet import CARDS, INTERVAL_S, Fleet
 from tests.chaos.test_leader_deaths import wait_s
 from tests.chaos.test_redis_faults import at_work
 from tests.faultproxy import FaultProxy
@@ -19,7 +19,9 @@ from junhong_cmp.cards.account_store import NewAccount, record_account
 from junhong_cmp.cards.carrier import Carrier
 from junhong_cmp.cards.model import Card
 from junhong_cmp.cards.store import delete_card
+from junhong_cmp.db.migrate import REQUIRED_VERSION, migrate, migrate_down
 from junhong_cmp.embedded.postgres_server import EmbeddedPostgres
+from junhong_cmp.errors import ExitCode
 
 pytestmark = pytest.mark.chaos
 
@@ -27,6 +29,12 @@ _TERMINATE = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name <> 'chaos'
 """
+
+
+_TOUCH = "UPDATE iot_card SET updated_at = now() WHERE id = $1"
+OLDER = f"{int(REQUIRED_VERSION) - 1:04}"
+GRACE_S = 1.5
+"""A call is still made by whoever was told a moment ago that it may write."""
 
 
 async def admin_of(fleet: Fleet) -> asyncpg.Connection:
@@ -55,13 +63,38 @@ async def test_d1_backends_terminated_over_and_over(fleet: Fleet, cards: list[Ca
     await fleet.judge(cards)
 
 
+async def test_d2_transactions_deadlock_with_those_of_others(fleet: Fleet, cards: list[Card]) -> None:
+    await at_work(fleet, cards)
+    admin = await admin_of(fleet)
+    await admin.execute("SET deadlock_timeout = '1min'")  # the fleet finds out first, and is the one to yield
+    found = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+
+    async def crossed() -> bool:
+        async with admin.transaction():
+            await admin.execute(_TOUCH, cards[-1].id)
+            await wait_s(0.2)
+            for card in cards[:-1]:
+                await admin.execute(_TOUCH, card.id)
+        return bool(await admin.fetchval(found))
+
+    await wait_until(crossed, timeout=60, description="two transactions deadlocked")
+    await admin.close()
+    await fleet.judge(cards)
+    assert any(worker.find("数据库事务冲突，重试", sqlstate="40P01") for worker in fleet.workers)
+
+
 async def test_d3_postgres_read_only(fleet: Fleet, cards: list[Card]) -> None:
     await at_work(fleet, cards)
     admin = await admin_of(fleet)
     database = await admin.fetchval("SELECT current_database()")
     await admin.execute(f'ALTER DATABASE "{database}" SET default_transaction_read_only = on')
     await admin.execute(_TERMINATE)
+    consumer = fleet.workers[-1]
+    await consumer.wait_for("数据库拒绝写入，暂停调用运营商")
+    refused = fleet.note("refused")
     await wait_s(4.0)
+    asked = {event["card"] for event in fleet.events("gw_begin") if event["mono"] > refused + GRACE_S}
+    assert not asked, "what cannot be kept was asked for"
     await admin.execute("SET default_transaction_read_only = off")
     await admin.execute(f'ALTER DATABASE "{database}" RESET default_transaction_read_only')
     await admin.execute(_TERMINATE)
@@ -102,6 +135,23 @@ async def test_d6_the_answer_to_a_commit_is_lost(fleet: Fleet, cards: list[Card]
         proxy.cut_after(b"COMMIT;", times=6)
         await wait_until(lambda: proxy.cuts >= 6, timeout=30, description="answers to commits were lost")
         await fleet.judge(cards)
+
+
+@pytest.mark.parametrize("version", [None, OLDER], ids=["missing", "older"])
+async def test_d7_schema_is_not_the_needed_one(fleet: Fleet, version: str | None) -> None:
+    await migrate_down(fleet.postgres_dsn, version)
+    for role in ("leader", "consumer"):
+        worker = await fleet.enlist(role, started=False, env={"JUNHONG_START_LIMIT": "1s"})
+        assert await worker.wait_exit() == ExitCode.CONFIGURATION
+        reason = worker.find("Worker 未能启动")[0]["reason"]
+        assert REQUIRED_VERSION in reason
+        assert "junhong migrate" in reason
+    await migrate(fleet.postgres_dsn)
+    await fleet.open_account()
+    await fleet.poll_usage_every(INTERVAL_S)
+    cards = await fleet.issue_cards(CARDS)
+    await fleet.enlist("leader")
+    await fleet.judge(cards)
 
 
 @pytest.mark.skipif(PROGRAM is None, reason="pgbouncer is not installed")

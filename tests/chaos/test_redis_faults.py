@@ -147,6 +147,14 @@ async def test_r5_redis_out_of_memory(fleet: Fleet, cards: list[Card]) -> None:
     await fleet.judge(cards)
 
 
+async def test_r6_redis_may_evict_what_it_holds(fleet: Fleet, cards: list[Card]) -> None:
+    async with configured(fleet, "maxmemory-policy", "allkeys-lru"):
+        for role in ("leader", "consumer"):
+            told = await (await fleet.enlist(role)).wait_for("Redis 的内存淘汰策略")
+            assert told["policy"] == "allkeys-lru"
+        await fleet.judge(cards)
+
+
 async def test_r7_redis_turned_into_a_replica_and_back(fleet: Fleet, cards: list[Card]) -> None:
     await at_work(fleet, cards)
     async with administrator(fleet) as admin:
