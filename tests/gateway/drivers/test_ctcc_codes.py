@@ -1,12 +1,13 @@
 import pytest
 
 from junhong_cmp.gateway.drivers.ctcc_body import CtccReply
-from junhong_cmp.gateway.drivers.ctcc_codes import STATUSES, refusal_of
+from junhong_cmp.gateway.drivers.ctcc_codes import ORDER_TIME, STATUSES, refusal_of
 from junhong_cmp.gateway.errors import (
     AlreadyDone,
     AuthRejected,
     BadRequest,
     BadResponse,
+    CardResting,
     CardUnknown,
     GatewayError,
     Maintenance,
@@ -58,11 +59,17 @@ def test_each_refusal_of_a_change_leads_to_what_is_to_be_done(
     assert type(refusal_of(CtccReply(code, text, {}), changing=True)) is expected
 
 
-@pytest.mark.parametrize(("code", "maybe_executed"), [("-7", False), ("-9", True), ("9001", True)])
-def test_only_a_refusal_at_the_door_has_certainly_done_nothing(code: str, *, maybe_executed: bool) -> None:
+@pytest.mark.parametrize("code", ["-9", "9001", "4711"])
+def test_a_change_that_failed_somewhere_behind_may_have_been_carried_out(code: str) -> None:
     error = refusal_of(CtccReply(code, "", {}), changing=True)
     assert isinstance(error, Transient)
-    assert error.maybe_executed is maybe_executed
+    assert error.maybe_executed
+
+
+def test_a_card_with_an_order_under_way_rests() -> None:
+    error = refusal_of(CtccReply("-7", "", {}), changing=True)
+    assert isinstance(error, CardResting)
+    assert error.wait == ORDER_TIME
 
 
 def test_no_text_holds_a_whole_number_or_more_than_an_excerpt() -> None:

@@ -1,6 +1,7 @@
 """The code tables of China Telecom's platform: states of cards, and refusals → what the caller does."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Final
 
 from junhong_cmp.gateway.drivers.ctcc_body import CtccReply
@@ -9,6 +10,7 @@ from junhong_cmp.gateway.errors import (
     AuthRejected,
     BadRequest,
     BadResponse,
+    CardResting,
     CardUnknown,
     GatewayError,
     Maintenance,
@@ -37,6 +39,9 @@ STATUSES: Final[Mapping[str, tuple[str, str]]] = {
 """Main states: the platform's word and ours; ``MANAGED`` says that the platform itself does not know."""
 
 _ORDER_UNDER_WAY: Final = "-7"
+ORDER_TIME: Final = timedelta(minutes=3)
+"""How long a card is left alone whose last order is still being worked on."""
+
 _REFUSALS: Final[Mapping[str, type[GatewayError]]] = {
     "-1": AuthRejected,  # user, password or permission
     "-2": BadRequest,  # a parameter is missing
@@ -57,8 +62,8 @@ def refusal_of(reply: CtccReply, *, changing: bool) -> GatewayError:
     said = f"电信平台拒绝（{excerpt(reply.code.encode()) or '无代码'}）：{excerpt(reply.text.encode())}"
     if changing and (reply.code == _ORDERED_ALREADY or any(word in reply.text for word in _DONE_WORDS)):
         return AlreadyDone(said)
-    if reply.code == _ORDER_UNDER_WAY:
-        return Transient(said, maybe_executed=False)
+    if changing and reply.code == _ORDER_UNDER_WAY:
+        return CardResting(said, ORDER_TIME)
     known = _REFUSALS.get(reply.code)
     if known is not None:
         return known(said)

@@ -14,6 +14,7 @@ from junhong_cmp.gateway.client import (
 )
 from junhong_cmp.gateway.directory import Directory
 from junhong_cmp.gateway.drivers.gaps import NoBatches, NoCardList, NoOperationQuery
+from junhong_cmp.gateway.drivers.halving import ask_in_halves
 from junhong_cmp.gateway.drivers.onelink_answers import (
     check_card,
     realname_answer,
@@ -22,7 +23,6 @@ from junhong_cmp.gateway.drivers.onelink_answers import (
     usage_answer,
 )
 from junhong_cmp.gateway.drivers.onelink_batch import MAX_BATCH, WholeDays, usage_answers
-from junhong_cmp.gateway.drivers.onelink_halving import ask_in_halves
 from junhong_cmp.gateway.drivers.onelink_wire import OneLinkCall, OneLinkWire
 from junhong_cmp.gateway.errors import GatewayError
 from junhong_cmp.gateway.operations import OperationAnswer, OperationState

@@ -17,6 +17,7 @@ from junhong_cmp.gateway.client import (
 )
 from junhong_cmp.gateway.directory import Directory
 from junhong_cmp.gateway.drivers.gaps import NoCardList, NoOperationQuery, NoSessionQuery
+from junhong_cmp.gateway.drivers.halving import ask_in_halves
 from junhong_cmp.gateway.drivers.unicom_answers import (
     Fields,
     read_data,
@@ -27,7 +28,7 @@ from junhong_cmp.gateway.drivers.unicom_answers import (
 )
 from junhong_cmp.gateway.drivers.unicom_codes import ACTIVATED, DEACTIVATED
 from junhong_cmp.gateway.drivers.unicom_signing import access_of, new_serial, signed_body
-from junhong_cmp.gateway.errors import CardUnknown, GatewayError
+from junhong_cmp.gateway.errors import GatewayError
 from junhong_cmp.gateway.http_refusals import refusal_by_status
 from junhong_cmp.gateway.operations import OperationAnswer, OperationState
 from junhong_cmp.gateway.transport import HttpTransport
@@ -105,15 +106,7 @@ class UnicomDriver(NoCardList, NoOperationQuery, NoSessionQuery):
             raise ValueError(f"at most {MAX_BATCH} cards a batch, not {len(cards)}")
         if not cards:
             return {}
-        try:
-            return await self._details(account, cards, call, read)
-        except CardUnknown as error:
-            if len(cards) == 1:
-                return {cards[0].card_id: error}
-        # One number the platform does not know had all refused: halves find it, and the others their answers.
-        middle = len(cards) // 2
-        first = await self._many(account, cards[:middle], call, read)
-        return first | await self._many(account, cards[middle:], call, read)
+        return await ask_in_halves(cards, lambda group: self._details(account, group, call, read))
 
     async def _details(
         self, account: GatewayAccount, cards: Sequence[CardRef], call: GatewayCall, read: _Read[A]

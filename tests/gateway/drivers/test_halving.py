@@ -3,7 +3,7 @@ from collections.abc import Collection, Mapping, Sequence
 import pytest
 
 from junhong_cmp.gateway.client import CardRef
-from junhong_cmp.gateway.drivers.onelink_halving import MOST_CALLS, ask_in_halves
+from junhong_cmp.gateway.drivers.halving import MOST_CALLS, ask_in_halves
 from junhong_cmp.gateway.errors import BadRequest, CardUnknown, GatewayError, Throttled, Transient
 
 CARDS = [CardRef(number, f"8986001234567{number:06d}0") for number in range(100)]
