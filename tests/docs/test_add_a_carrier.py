@@ -68,9 +68,7 @@ async def talk(config: SimulatorConfig) -> AsyncIterator[HttpGateway]:
     simulator = CarrierSimulator(config)
     await simulator.start()
     try:
-        async with gateway_for(
-            simulator.url, GatewayTuning(breaker=BreakerSettings(min_calls=100))
-        ) as gateway:
+        async with gateway_for(simulator.url) as gateway:
             yield gateway
     finally:
         await simulator.stop()
