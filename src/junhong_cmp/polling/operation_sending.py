@@ -26,8 +26,14 @@ async def find_last_sent(pool: Pool, operation: OpenOperation) -> datetime | Non
 
 
 async def begin_sending(pool: Pool, operation: OpenOperation, now: datetime) -> int | None:
-    """Note that it is about to be sent; return for which time, None when somebody else is sending it."""
-    sends: int | None = await pool.fetchval(_BEGIN, operation.id, now)
+    """Note that it is about to be sent; return for which time, None when somebody else is sending it.
+
+    The note is on disk when this returns, also where the database may lose its last commits: a note that was
+    lost would have the same operation sent twice.
+    """
+    async with pool.acquire() as conn, conn.transaction():
+        await conn.execute("SET LOCAL synchronous_commit = on")
+        sends: int | None = await conn.fetchval(_BEGIN, operation.id, now)
     return sends
 
 
