@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from junhong_cmp.gateway.answers import (
+    card_page,
     operation_answer,
     realname_answer,
     same_card,
+    session_answer,
     status_answer,
     usage_answer,
 )
@@ -26,6 +28,13 @@ AT = "2026-03-01T19:59:00+08:00"
 USAGE: dict[str, object] = {"iccid": CARD.iccid, "used": 20, "unit": "MB", "reading_at": AT}
 STATUS: dict[str, object] = {"iccid": CARD.iccid, "status": "active", "raw_status": "2", "observed_at": AT}
 REALNAME: dict[str, object] = {"iccid": CARD.iccid, "real_name": "verified", "observed_at": AT}
+SESSION: dict[str, object] = {
+    "iccid": CARD.iccid,
+    "online": True,
+    "ip": "10.1.2.3",
+    "since": AT,
+    "observed_at": AT,
+}
 OPERATION: dict[str, object] = {
     "iccid": CARD.iccid,
     "request_id": "op-1",
@@ -37,6 +46,7 @@ READERS: dict[str, tuple[Read, dict[str, object]]] = {
     "usage": (lambda fields: usage_answer(fields, CARD, default_unit="KB", now=NOW), USAGE),
     "status": (lambda fields: status_answer(fields, CARD, now=NOW), STATUS),
     "realname": (lambda fields: realname_answer(fields, CARD, now=NOW), REALNAME),
+    "session": (lambda fields: session_answer(fields, CARD, now=NOW), SESSION),
     "operation": (lambda fields: operation_answer(fields, CARD, "op-1", now=NOW), OPERATION),
 }
 each_reader = pytest.mark.parametrize(("read", "good"), READERS.values(), ids=READERS)
@@ -73,7 +83,7 @@ def test_another_cards_answer_is_refused(read: Read, good: dict[str, object], ot
 
 @each_reader
 def test_a_missing_field_is_refused(read: Read, good: dict[str, object]) -> None:
-    optional = {"unit", "raw_status"}
+    optional = {"unit", "raw_status", "ip", "since"}
     for name in good.keys() - optional:
         with pytest.raises(BadResponse):
             read({key: value for key, value in good.items() if key != name})
@@ -152,3 +162,69 @@ def test_mutated_answers_never_crash(read: Read, good: dict[str, object], data: 
         body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
     with suppress(BadResponse):
         read(decode_object(bytes(body)))
+
+
+def test_a_session_may_be_told_without_address_and_beginning() -> None:
+    whole = session_answer(SESSION, CARD, now=NOW)
+    assert (whole.online, whole.ip) == (True, "10.1.2.3")
+    assert whole.since == datetime(2026, 3, 1, 11, 59, tzinfo=UTC)
+    bare = session_answer({**SESSION, "online": False, "ip": None, "since": None}, CARD, now=NOW)
+    assert (bare.online, bare.ip, bare.since) == (False, None, None)
+    assert session_answer({**SESSION, "ip": "2001:DB8::1"}, CARD, now=NOW).ip == "2001:db8::1"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"online": 1},
+        {"online": "true"},
+        {"online": None},
+        {"ip": "10.1.2.300"},
+        {"ip": "gw.example.com"},
+        {"ip": 10},
+        {"since": "yesterday"},
+        {"since": "2026-03-01T19:59:00"},
+    ],
+)
+def test_a_session_that_cannot_be_is_refused(change: dict[str, object]) -> None:
+    with pytest.raises(BadResponse):
+        session_answer({**SESSION, **change}, CARD, now=NOW)
+
+
+LISTED: dict[str, object] = {
+    "iccid": "898604b7192270274525",
+    "msisdn": "1440012345678",
+    "status": "active",
+    "raw_status": "2",
+}
+
+
+def test_a_page_of_cards_is_told_in_our_words() -> None:
+    page = card_page({"items": [LISTED, {"iccid": CARD.iccid, "status": "lost"}], "next_cursor": "page 2"})
+    assert page.next_cursor == "page 2"
+    first, second = page.cards
+    assert (first.iccid, first.msisdn, first.status) == ("898604B7192270274525", "1440012345678", "active")
+    assert (second.msisdn, second.raw_status, second.status) == (None, None, "unknown")
+    assert card_page({"items": []}).next_cursor is None
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"items": {}},
+        {"items": [1]},
+        {"items": [{}]},
+        {"items": [{"iccid": "8986"}]},
+        {"items": [{"iccid": "8986001234567890123X"}]},
+        {"items": [{**LISTED, "msisdn": 144}]},
+        {"items": [{**LISTED, "status": ["active"]}]},
+        {"items": [], "next_cursor": 2},
+        {"items": [], "next_cursor": ""},
+        {"items": [], "next_cursor": "x" * 129},
+    ],
+)
+def test_a_page_with_anything_wrong_is_refused_as_a_whole(fields: dict[str, object]) -> None:
+    """A list with holes would make orphans of cards that are there."""
+    with pytest.raises(BadResponse):
+        card_page(fields)
