@@ -23,6 +23,7 @@ def test_a_token_is_the_digest_of_the_named_fields_and_the_secret() -> None:
     text = b"app_idapptimestamp2017-06-20 00:00:00 041trans_id20170620000000041500357canary-secret"
     token = token_of(ACCESS, "2017-06-20 00:00:00 041", "20170620000000041500357")
     assert token == hashlib.new("sm3", text).hexdigest()
+    assert token == "fe80dcc7ead2dc69f0094667c4bc158872ecb1b489a7bf6946b2fd70052703cb"
 
 
 def test_without_sm3_nothing_is_signed(monkeypatch: pytest.MonkeyPatch) -> None:

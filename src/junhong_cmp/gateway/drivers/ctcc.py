@@ -19,6 +19,8 @@ from junhong_cmp.gateway.directory import Directory
 from junhong_cmp.gateway.drivers import ctcc_answers as answers
 from junhong_cmp.gateway.drivers.ctcc_body import CtccReply, read_reply
 from junhong_cmp.gateway.drivers.ctcc_codes import NO_REAL_NAME, OK, RESUME, STOP, refusal_of
+from junhong_cmp.gateway.drivers.ctcc_fields import object_of
+from junhong_cmp.gateway.drivers.ctcc_numbers import echoed_number, is_about, local_number
 from junhong_cmp.gateway.drivers.ctcc_signing import access_of, signed_query
 from junhong_cmp.gateway.drivers.gaps import NoBatches, NoOperationQuery
 from junhong_cmp.gateway.errors import CardUnknown, Transient, WrongCard
@@ -49,14 +51,14 @@ class CtccDriver(NoBatches, NoOperationQuery):
         """Return the card's usage in this calendar month."""
         asked_at = self._clock.now()
         reply = await self._ask(account, "queryTraffic", {"iccid": _iccid(card), "needDtl": "0"})
-        await self._check_number(account, card, answers.echoed_number(reply.fields, "number"))
+        await self._check_number(account, card, echoed_number(reply.fields, "number"))
         return UsageAnswer(iccid=card.iccid, used_kb=answers.used_kb(reply.fields), reading_at=asked_at)
 
     async def query_status(self, account: GatewayAccount, card: CardRef) -> StatusAnswer:
         """Return the card's main state."""
         asked_at = self._clock.now()
         reply = await self._ask(account, "queryCardMainStatus", {"iccid": _iccid(card)})
-        await self._check_number(account, card, answers.echoed_number(reply.fields, "number"))
+        await self._check_number(account, card, echoed_number(reply.fields, "number"))
         raw, status = answers.status_of(reply.fields)
         return StatusAnswer(iccid=card.iccid, raw=raw, status=status, at=asked_at)
 
@@ -68,7 +70,7 @@ class CtccDriver(NoBatches, NoOperationQuery):
             reply = await self._send(account, "realNameQueryIot", {"access_number": number})
             if reply.code not in {OK, NO_REAL_NAME}:
                 raise refusal_of(reply, changing=False)
-            if answers.echoed_number(answers.object_of(reply.fields, "RESULT"), "number") != number:
+            if echoed_number(object_of(reply.fields, "RESULT"), "number") != number:
                 raise WrongCard("网关应答的卡与所查的卡不符")
         verified = reply.code == OK and answers.has_real_name(reply.fields)
         return RealNameAnswer(iccid=card.iccid, status="verified" if verified else "unverified", at=asked_at)
@@ -77,15 +79,15 @@ class CtccDriver(NoBatches, NoOperationQuery):
         """Return whether the card is on the network."""
         asked_at = self._clock.now()
         reply = await self._ask(account, "getOnlineStatus", {"iccid": _iccid(card)})
-        description = answers.object_of(reply.fields, "description")
-        await self._check_number(account, card, answers.echoed_number(description, "msisdn"))
+        description = object_of(reply.fields, "description")
+        await self._check_number(account, card, echoed_number(description, "msisdn"))
         return answers.session_of(description, card, asked_at)
 
     async def list_cards(self, account: GatewayAccount, cursor: str | None) -> CardPage:
         """Return a page of the customer's cards; a cursor is the page's number."""
         page = 1 if cursor is None else int(cursor)
         reply = await self._ask(account, "getSIMList", {"pageIndex": str(page)})
-        return answers.card_page(answers.object_of(reply.fields, "description"), page)
+        return answers.card_page(object_of(reply.fields, "description"), page)
 
     async def stop(self, account: GatewayAccount, card: CardRef, request_id: str) -> OperationAnswer:
         """Order the card's service stopped with its number kept; sent once."""
@@ -107,14 +109,14 @@ class CtccDriver(NoBatches, NoOperationQuery):
             reply = await self._send(account, "disabledNumber", order, resend=False)
             if reply.code != OK:
                 raise refusal_of(reply, changing=True)
-            if "number" in reply.fields and answers.echoed_number(reply.fields, "number") != number:
+            if "number" in reply.fields and echoed_number(reply.fields, "number") != number:
                 raise WrongCard("网关应答的卡与所操作的卡不符")
         return OperationAnswer(request_id, card.iccid, OperationState.PENDING, self._clock.now())
 
     async def _check_number(self, account: GatewayAccount, card: CardRef, number: str) -> None:
         """Return if a number is the card's: its ICCID, the number we know or the one it leads to."""
-        known = answers.local_number(card.msisdn) if card.msisdn else None
-        if answers.is_about(number, card, known):
+        known = local_number(card.msisdn) if card.msisdn else None
+        if is_about(number, card, known):
             return
         is_iccid = len(number) >= _ICCID_CHARS
         if is_iccid or known is not None or number != await self._number_of(account, card):
@@ -126,10 +128,10 @@ class CtccDriver(NoBatches, NoOperationQuery):
         number = self._numbers.get(key)
         if number is None:
             reply = await self._ask(account, "getTelephone", {"iccid": _iccid(card)})
-            number = self._numbers[key] = answers.echoed_number(reply.fields, "SMSG")
+            number = self._numbers[key] = echoed_number(reply.fields, "SMSG")
             if len(self._numbers) > _REMEMBERED_NUMBERS:
                 self._numbers.popitem(last=False)
-        if card.msisdn and answers.local_number(card.msisdn) != number:
+        if card.msisdn and local_number(card.msisdn) != number:
             raise WrongCard("平台上此卡的接入号与登记的不符")
         return number
 

@@ -1,50 +1,26 @@
 """Answers of China Telecom's platform, checked: about the card that was asked for, whole, and possible."""
 
 import re
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from junhong_cmp.gateway.answers import same_card
 from junhong_cmp.gateway.card_list import CardPage, ListedCard
 from junhong_cmp.gateway.client import CardRef
 from junhong_cmp.gateway.drivers.ctcc_body import Fields
 from junhong_cmp.gateway.drivers.ctcc_codes import MANAGED, STATUSES
+from junhong_cmp.gateway.drivers.ctcc_fields import an_object, text_of
 from junhong_cmp.gateway.errors import BadResponse
 from junhong_cmp.gateway.quantities import whole_kb
 from junhong_cmp.gateway.sessions import SessionAnswer
 
 _USAGE: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,6})?(?:KB|MB|GB)")
-_NUMBER: Final = re.compile(r"[0-9]{5,20}")
 _ICCID: Final = re.compile(r"[0-9A-F]{19,20}")
-_COUNTRY: Final = "86"
-_LONGEST_TEXT: Final = 128
-_ACCESS_NUMBER_DIGITS: Final = frozenset({11, 13})
 _ONLINE: Final = "0"
 _OFFLINE: Final = "-1"
 _CARRIER_TIME: Final = ZoneInfo("Asia/Shanghai")
 _NOBODY: Final = frozenset({"", "null"})
-
-
-def echoed_number(fields: Mapping[str, object], name: str) -> str:
-    """Return the number an answer says it is about, an access number without the country's prefix."""
-    number = text_of(fields, name)
-    if not _ICCID.fullmatch(number.upper()) and not _NUMBER.fullmatch(number):
-        raise BadResponse("网关应答的号码不合法")
-    return local_number(number)
-
-
-def local_number(number: str) -> str:
-    """Return an access number without the country's prefix; an ICCID as it is."""
-    local = number.removeprefix(_COUNTRY)
-    return local if len(local) in _ACCESS_NUMBER_DIGITS else number
-
-
-def is_about(number: str, card: CardRef, msisdn: str | None) -> bool:
-    """Tell whether an echoed number is the card's ICCID or its access number."""
-    return number == msisdn or same_card(number.upper(), card.iccid.upper())
 
 
 def used_kb(fields: Fields) -> int:
@@ -63,7 +39,7 @@ def status_of(fields: Fields) -> tuple[str, str]:
     products = fields.get("productInfo")
     if not isinstance(products, list) or not products:
         raise BadResponse("网关应答缺少字段或字段无效：productInfo")
-    codes = [text_of(product, "productMainStatusCd") for product in map(_object, products)]
+    codes = [text_of(product, "productMainStatusCd") for product in map(an_object, products)]
     code = next((code for code in codes if code != MANAGED), codes[0])
     return status_of_code(code)
 
@@ -76,7 +52,7 @@ def status_of_code(code: str) -> tuple[str, str]:
 
 def has_real_name(fields: Fields) -> bool:
     """Tell whether somebody is registered for the card; who it is stays unread."""
-    return text_of(_object(fields.get("RESULT")), "certNumber", may_be_empty=True).lower() not in _NOBODY
+    return text_of(an_object(fields.get("RESULT")), "certNumber", may_be_empty=True).lower() not in _NOBODY
 
 
 def session_of(description: Fields, card: CardRef, at: datetime) -> SessionAnswer:
@@ -103,26 +79,8 @@ def card_page(description: Fields, page: int) -> CardPage:
         raise BadResponse("网关响应无效：卡列表缺少 simList")
     if text_of(description, "pageIndex") != str(page):
         raise BadResponse("网关应答的页码与请求不符")
-    cards = tuple(_listed(_object(item)) for item in items)
+    cards = tuple(_listed(an_object(item)) for item in items)
     return CardPage(cards=cards, next_cursor=str(page + 1) if cards else None)
-
-
-def object_of(fields: Fields, name: str) -> Fields:
-    """Return an object within an answer."""
-    return _object(fields.get(name))
-
-
-def text_of(fields: Mapping[str, object], name: str, *, may_be_empty: bool = False) -> str:
-    """Return a short, printable text or whole number of an answer; a missing one may count as empty."""
-    value = fields.get(name)
-    if value is None and may_be_empty:
-        return ""
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)
-    fits = isinstance(value, str) and len(value) <= _LONGEST_TEXT and value.isprintable()
-    if not isinstance(value, str) or not fits or not (value or may_be_empty):
-        raise BadResponse(f"网关应答缺少字段或字段无效：{name}")
-    return value
 
 
 def _listed(item: Fields) -> ListedCard:
@@ -134,12 +92,6 @@ def _listed(item: Fields) -> ListedCard:
     raw, status = status_of_code(text_of({"simStatus": code}, "simStatus"))
     number = text_of(item, "accNumber", may_be_empty=True)
     return ListedCard(iccid=iccid, msisdn=number or None, raw_status=raw, status=status)
-
-
-def _object(value: object) -> Fields:
-    if not isinstance(value, dict):
-        raise BadResponse("网关应答的结构不符")
-    return value
 
 
 def _address(text: str) -> str:
