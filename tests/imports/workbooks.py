@@ -1,7 +1,8 @@
 """Workbooks for tests, written part by part, so that every digit and every oddity is ours.
 
-A cell is text, None for no cell, or a mapping: ``{number: "8.98605E+19"}`` (the digits as they shall stand
-in the file), ``{formula: "A1&A2", cached: "89"}``, ``{error: "#N/A"}``, ``{boolean: "1"}``, ``{inline: "x"}``.
+A cell is text, None for no cell, or a mapping: ``{number: "8.98605E+19"}`` (digits as they shall stand in
+the file), ``{formula: "A1&A2", cached: "89"}``, ``{error: "#N/A"}``, ``{boolean: "1"}``,
+``{inline: "x"}``.
 """
 
 import io

@@ -8,6 +8,8 @@ from junhong_cmp.imports.errors import FileRefusedError
 
 _TEXT_BUFFER: Final = 64 * 1024
 _MOST_TEXTS: Final = 16
+_XML_FAULTS: Final = {expat.ExpatError, UnicodeDecodeError, ValueError, LookupError}
+"""The last two exactly, and none of their kinds: what the parser says to an encoding it can't read."""
 
 
 class XmlStream:
@@ -44,7 +46,9 @@ class XmlStream:
                 self._trim()
                 yield
             self._parser.Parse(b"", True)  # noqa: FBT003 - expat's own signature
-        except (expat.ExpatError, UnicodeError) as error:
+        except (expat.ExpatError, ValueError, LookupError) as error:
+            if type(error) not in _XML_FAULTS:  # a fault of a callback
+                raise
             raise FileRefusedError("工作簿已损坏：XML 内容不完整或不合规，请重新导出") from error
         yield
 

@@ -1,0 +1,60 @@
+import os
+import signal
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from junhong_cmp.imports.formats import FileFormat
+from junhong_cmp.imports.limits import ImportLimits, WorkbookLimits
+from junhong_cmp.imports.workbook_order import WorkbookOrder
+
+SCRIPT = """
+import sys
+from junhong_cmp.imports.workbook_child import confine
+from junhong_cmp.imports.workbook_order import WorkbookOrder
+confine(WorkbookOrder.decode(sys.argv[1]))
+print("confined", flush=True)
+"""
+
+
+def run(script: str, *, parent: int | None = None, folder: Path) -> subprocess.CompletedProcess[str]:
+    order = WorkbookOrder(
+        format=FileFormat.XLSX,
+        sheet="",
+        from_line=0,
+        parent=os.getpid() if parent is None else parent,
+        limits=ImportLimits(),
+        workbook_limits=WorkbookLimits(cpu=timedelta(seconds=1), address_space=256 * 1024**2),
+    )
+    return subprocess.run(
+        [sys.executable, "-c", SCRIPT + script, order.encode()],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+    )
+
+
+def test_without_its_parent_it_does_nothing(tmp_path: Path) -> None:
+    done = run("", parent=1, folder=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "said"),
+    [
+        ("while True: pass", -signal.SIGXCPU, ""),
+        ("held = bytearray(400 * 1024**2)", 1, "MemoryError"),
+        ("with open('out', 'w') as out: out.write('x')", 1, "File too large"),
+        ("import os; os.abort()", -signal.SIGABRT, ""),
+    ],
+)
+def test_it_can_use_no_more_than_it_was_given(script: str, code: int, said: str, tmp_path: Path) -> None:
+    done = run(script, folder=tmp_path)
+    assert done.stdout == "confined\n"
+    assert done.returncode == code
+    assert said in done.stderr
+    assert [one.stat().st_size for one in tmp_path.iterdir() if one.name != "out"] == []

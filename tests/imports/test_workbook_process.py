@@ -1,0 +1,192 @@
+import asyncio
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import IO
+
+import psutil
+import pytest
+from structlog.testing import capture_logs
+from tests.imports import workbooks
+from tests.imports.card_files import iccid
+from tests.waiting import wait_until
+
+from junhong_cmp.imports.errors import FileRefusedError
+from junhong_cmp.imports.formats import FileFormat
+from junhong_cmp.imports.header import Field
+from junhong_cmp.imports.limits import ImportLimits, WorkbookLimits
+from junhong_cmp.imports.sheet_row import SheetRow
+from junhong_cmp.imports.workbook_frames import FrameKind, decode_rows
+from junhong_cmp.imports.workbook_order import WorkbookOrder
+from junhong_cmp.imports.workbook_process import WorkbookProcess, start_workbook_process
+
+MANY = workbooks.xlsx({"卡": [["ICCID"], *[[iccid(n)] for n in range(20_000)]]})
+
+
+def order_for(limits: WorkbookLimits | None = None, *, from_line: int = 0, parent: int = 0) -> WorkbookOrder:
+    return WorkbookOrder(
+        format=FileFormat.XLSX,
+        sheet="",
+        from_line=from_line,
+        parent=parent or os.getpid(),
+        limits=ImportLimits(),
+        workbook_limits=limits or WorkbookLimits(),
+    )
+
+
+@pytest.fixture
+def many() -> Iterator[IO[bytes]]:
+    with tempfile.TemporaryFile() as file:
+        file.write(MANY)
+        file.flush()
+        yield file
+
+
+def children() -> list[psutil.Process]:
+    mine = psutil.Process().children(recursive=True)
+    return [one for one in mine if "junhong_cmp.imports.workbook_child" in one.cmdline()]
+
+
+async def rows_of(file: IO[bytes], order: WorkbookOrder) -> list[SheetRow]:
+    async with start_workbook_process(file, order) as process, aclosing(process.frames()) as frames:
+        return [row async for kind, got in frames if kind is FrameKind.ROWS for row in decode_rows(got)]
+
+
+async def test_rows_come_in_order_and_only_those_asked_for(many: IO[bytes]) -> None:
+    rows = await rows_of(many, order_for(from_line=19_990))
+    assert [row.line for row in rows] == list(range(19_990, 20_002))
+    assert rows[-1].fields == {Field.ICCID: iccid(19_999)}
+    assert children() == []
+
+
+async def test_the_child_knows_no_secret_and_lives_in_a_session_of_its_own(
+    many: IO[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUNHONG_POSTGRES_DSN", "canary")
+    async with start_workbook_process(many, order_for()) as process, aclosing(process.frames()) as frames:
+        await anext(frames)
+        (child,) = children()
+        assert "JUNHONG_POSTGRES_DSN" not in child.environ()
+        assert os.getsid(child.pid) == child.pid
+        assert child.rlimit(psutil.RLIMIT_AS)[0] == WorkbookLimits().address_space
+
+
+async def test_leaving_early_ends_the_child(many: IO[bytes]) -> None:
+    async with start_workbook_process(many, order_for()) as process, aclosing(process.frames()) as frames:
+        await anext(frames)
+        assert len(children()) == 1
+    assert children() == []
+
+
+async def test_cancelling_ends_the_child(many: IO[bytes]) -> None:
+    waiting = asyncio.Event()
+
+    async def read() -> None:
+        async with start_workbook_process(many, order_for()):
+            waiting.set()
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(read())
+    await waiting.wait()
+    assert len(children()) == 1
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert children() == []
+
+
+async def test_the_child_dies_with_its_parent(many: IO[bytes], tmp_path: Path) -> None:
+    path = tmp_path / "cards.xlsx"
+    path.write_bytes(MANY)
+    script = f"""
+import asyncio, os
+from tests.imports.test_workbook_process import *
+
+async def main():
+    with open({str(path)!r}, "rb") as file:
+        async with start_workbook_process(file, order_for()) as process:
+            print(process._process.pid, flush=True)
+            await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+    parent = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", script, stdout=asyncio.subprocess.PIPE, cwd=Path(__file__).parents[2]
+    )
+    assert parent.stdout is not None
+    child = psutil.Process(int(await parent.stdout.readline()))
+    parent.kill()
+    await parent.communicate()
+    await wait_until(lambda: not child.is_running(), description="the child is gone")
+
+
+async def test_too_much_memory_ends_the_child_and_not_us() -> None:
+    items = "".join(f"<si><t>{n:0100d}</t></si>" for n in range(300_000))
+    parts: dict[str, str | bytes] = {"xl/sharedStrings.xml": f"<sst>{items}</sst>"}
+    limits = WorkbookLimits(address_space=64 * 1024**2, ratio=1000)
+    with tempfile.TemporaryFile() as file, capture_logs() as logs:
+        file.write(workbooks.xlsx({"卡": [["ICCID"]]}, parts=parts))
+        file.flush()
+        with pytest.raises(FileRefusedError, match="超出内存限制"):
+            await rows_of(file, order_for(limits))
+    assert [(entry["event"], entry["exit_code"]) for entry in logs] == [("工作簿解析进程异常退出", 3)]
+
+
+@asynccontextmanager
+async def stand_in(
+    script: str, limits: WorkbookLimits | None = None
+) -> AsyncGenerator[WorkbookProcess, None]:
+    """A process that takes the child's place and does what ``script`` says."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", script, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE
+    )
+    child = WorkbookProcess(process, order_for(limits))
+    try:
+        yield child
+    finally:
+        await child.end()
+
+
+WRITE = "import sys; sys.stdout.buffer.write({!r}); sys.stdout.flush()"
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        (f"import os; os.kill(os.getpid(), {signal.SIGXCPU:d})", "超时"),
+        (f"import os; os.kill(os.getpid(), {signal.SIGKILL:d})", "被系统终止"),
+        (f"import os; os.kill(os.getpid(), {signal.SIGSEGV:d})", "异常退出"),
+        ("import os; os.abort()", "内存限制"),
+        ("", "异常退出"),
+        ("raise SystemExit(9)", "异常退出"),
+        (WRITE.format(b"\0\0"), "异常退出"),
+        (WRITE.format(b"\0\0\0\x05nope!"), "异常退出"),
+        (WRITE.format(b"\xff\xff\xff\xff"), "异常退出"),
+        (WRITE.format(b'\0\0\0\x0e["gone", null]'), "异常退出"),
+    ],
+)
+async def test_however_the_child_ends_there_is_a_reason(script: str, reason: str) -> None:
+    async with stand_in(script) as process:
+        with pytest.raises(FileRefusedError, match=reason):
+            await anext(process.frames())
+
+
+async def test_a_child_that_stays_silent_is_ended() -> None:
+    limits = WorkbookLimits(silence=timedelta(seconds=0.2))
+    async with stand_in("import time; time.sleep(60)", limits) as process:
+        with pytest.raises(FileRefusedError, match="超时"):
+            await anext(process.frames())
+    assert process._process.returncode == -signal.SIGKILL
+
+
+async def test_a_fault_of_ours_is_logged_with_its_place() -> None:
+    body = b'["failed", "KeyError xlsx.py:7"]'
+    async with stand_in(WRITE.format(len(body).to_bytes(4, "big") + body)) as process:
+        with capture_logs() as logs, pytest.raises(FileRefusedError, match="异常退出"):
+            await anext(process.frames())
+    assert logs == [{"event": "工作簿解析出错", "log_level": "error", "place": "KeyError xlsx.py:7"}]
