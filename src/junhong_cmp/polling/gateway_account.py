@@ -15,6 +15,7 @@ def gateway_account(account: CarrierAccount) -> GatewayAccount:
         usage_unit=account.usage_unit,
         concurrency=account.concurrency,
         batch_size=account.batch_size,
+        change_rest=account.operation_min_gap,
         billing_day=account.billing_day,
         tz=account.tz,
     )

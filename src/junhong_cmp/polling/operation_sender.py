@@ -12,7 +12,13 @@ from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.clock import Clock, SystemClock
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.gateway.client import GatewayClient
-from junhong_cmp.gateway.errors import AccountPausing, GatewayError, GatewayNotConfigured, Transient
+from junhong_cmp.gateway.errors import (
+    AccountPausing,
+    CardResting,
+    GatewayError,
+    GatewayNotConfigured,
+    Transient,
+)
 from junhong_cmp.gateway.operations import OperationState
 from junhong_cmp.polling.concurrency import AccountConcurrency, Refusal
 from junhong_cmp.polling.gateway_account import gateway_account
@@ -97,6 +103,8 @@ class OperationSender:
         match error:
             case AccountPausing():
                 return await self.pauses.pause(account, error)
+            case CardResting():
+                return error.wait
             case GatewayNotConfigured() | Transient(maybe_executed=False):
                 return _UNREACHED_DELAY
             case _:
