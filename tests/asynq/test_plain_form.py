@@ -1,5 +1,4 @@
 from datetime import UTC, datetime, timedelta
-from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -7,7 +6,7 @@ from hypothesis import strategies as st
 
 from junhong_cmp.asynq.errors import InvalidTaskError
 from junhong_cmp.asynq.message import encode, prepare
-from junhong_cmp.asynq.plain_form import PlainForms, new_ids
+from junhong_cmp.asynq.plain_form import PlainForms
 from junhong_cmp.asynq.task import EnqueueOptions, Task
 
 LIMIT = 1_000
@@ -75,15 +74,6 @@ def test_what_is_not_plain_or_not_evidently_right_has_no_form(task: Task, option
 def test_wrong_options_are_refused(options: EnqueueOptions) -> None:
     with pytest.raises(InvalidTaskError):
         PlainForms(LIMIT).find(Task("a"), options)
-
-
-def test_ids_are_random_uuids_of_version_4() -> None:
-    made = list(new_ids(500))
-    assert len(set(made)) == 500
-    for text in made:
-        assert str(UUID(text)) == text
-        assert UUID(text).version == 4
-        assert UUID(text).variant == "specified in RFC 4122"
 
 
 def test_forms_of_ever_new_deadlines_do_not_pile_up() -> None:

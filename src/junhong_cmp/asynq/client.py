@@ -15,11 +15,12 @@ from junhong_cmp.asynq.errors import (
     TaskIdConflictError,
 )
 from junhong_cmp.asynq.keys import queue_keys
-from junhong_cmp.asynq.message import PreparedTask, check, compose, new_id
+from junhong_cmp.asynq.message import PreparedTask, check, compose
 from junhong_cmp.asynq.plain_form import PlainForm, PlainForms
 from junhong_cmp.asynq.scripting import LuaScript, ScriptCall
 from junhong_cmp.asynq.states import TaskState
 from junhong_cmp.asynq.task import EnqueueOptions, EnqueueResult, EnqueueStatus, Task, TaskInfo
+from junhong_cmp.asynq.task_ids import new_id
 
 DEFAULT_MAX_PAYLOAD_BYTES: Final = 256 * 1024
 _ENQUEUE: Final = LuaScript.load("junhong_cmp.asynq", "_enqueue", "enqueue")

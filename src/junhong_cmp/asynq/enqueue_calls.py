@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 
 from junhong_cmp.asynq.keys import queue_keys
 from junhong_cmp.asynq.message import PreparedTask, compose, encode
-from junhong_cmp.asynq.plain_form import PlainForm, new_ids
+from junhong_cmp.asynq.plain_form import PlainForm
 from junhong_cmp.asynq.scripting import ScriptArg
 from junhong_cmp.asynq.states import TaskState
 from junhong_cmp.asynq.task import EnqueueOptions, Task
+from junhong_cmp.asynq.task_ids import new_ids
 
 
 def task_keys(task: PreparedTask) -> tuple[str, str, str]:

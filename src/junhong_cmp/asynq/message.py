@@ -1,7 +1,6 @@
 """Task messages: built from a task and its options, encoded, decoded, checked (internal/base, client.go)."""
 
 import math
-import os
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -13,11 +12,10 @@ from junhong_cmp.asynq.errors import AsynqError, InvalidTaskError
 from junhong_cmp.asynq.keys import queue_keys
 from junhong_cmp.asynq.states import TaskState
 from junhong_cmp.asynq.task import EnqueueOptions, Task
+from junhong_cmp.asynq.task_ids import new_id
 
 DEFAULT_TIMEOUT: Final = timedelta(minutes=30)
 _DEFAULT_TIMEOUT_S: Final = int(DEFAULT_TIMEOUT.total_seconds())
-_UUID_MARKS: Final = 4 << 76 | 2 << 62
-_UUID_BITS: Final = (1 << 128) - 1 ^ (15 << 76 | 3 << 62)
 _NO_TIME: Final = timedelta(0)
 _MAX_INT32: Final = 2**31 - 1
 
@@ -194,12 +192,6 @@ def _message(task: Task, options: EnqueueOptions) -> TaskMessage:
     except (ValueError, TypeError):  # a number out of range, a type that nobody should have passed
         raise _unencodable() from None
     return message
-
-
-def new_id() -> str:
-    """Return a random UUID (version 4), as ``uuid.uuid4`` does in twice the time."""
-    digits = f"{int.from_bytes(os.urandom(16)) & _UUID_BITS | _UUID_MARKS:032x}"
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def _process_at(options: EnqueueOptions, now: float) -> int | None:

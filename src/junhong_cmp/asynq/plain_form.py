@@ -1,7 +1,5 @@
 """Messages of plain tasks: what they have in common is encoded once."""
 
-import os
-from collections.abc import Iterator
 from typing import Final
 
 from junhong_cmp.asynq.asynq_pb2 import TaskMessage
@@ -12,7 +10,6 @@ _PAYLOAD_TAG: Final = b"\x12"
 _ID_TAG: Final = b"\x1a"
 _MAX_FORMS: Final = 1000
 _SEVEN_BITS: Final = 0x7F
-_VARIANTS: Final = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 
 
 class PlainForm:
@@ -92,14 +89,6 @@ def _is_plain(task: Task, options: EnqueueOptions) -> bool:
         and options.process_in is None
         and not task.headers
     )
-
-
-def new_ids(count: int) -> Iterator[str]:
-    """Return random UUIDs (version 4) made from one piece of randomness."""
-    digits = os.urandom(16 * count).hex()
-    for start in range(0, len(digits), 32):
-        d = digits[start : start + 32]
-        yield f"{d[:8]}-{d[8:12]}-4{d[13:16]}-{_VARIANTS[d[16]]}{d[17:20]}-{d[20:]}"
 
 
 def _length(data: bytes) -> bytes:
