@@ -1,10 +1,9 @@
 """Answers of China Telecom's platform, checked: about the card that was asked for, whole, and possible."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from ipaddress import ip_address
 from typing import Final
-from zoneinfo import ZoneInfo
 
 from junhong_cmp.gateway.card_list import CardPage, ListedCard
 from junhong_cmp.gateway.client import CardRef
@@ -19,7 +18,7 @@ _USAGE: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,6})?(?:KB|MB|GB)")
 _ICCID: Final = re.compile(r"[0-9A-F]{19,20}")
 _ONLINE: Final = "0"
 _OFFLINE: Final = "-1"
-_CARRIER_TIME: Final = ZoneInfo("Asia/Shanghai")
+_CARRIER_TIME: Final = timezone(timedelta(hours=8))
 _NOBODY: Final = frozenset({"", "null"})
 
 

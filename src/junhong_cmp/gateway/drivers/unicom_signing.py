@@ -4,16 +4,15 @@ import hashlib
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from typing import Final
-from zoneinfo import ZoneInfo
 
 import orjson
 
 from junhong_cmp.gateway.errors import GatewayNotConfigured
 from junhong_cmp.gateway.signing import Credential
 
-CARRIER_TIME: Final = ZoneInfo("Asia/Shanghai")
+CARRIER_TIME: Final = timezone(timedelta(hours=8))
 
 _DIGEST: Final = "sm3"
 _VERSION: Final = "1.0"

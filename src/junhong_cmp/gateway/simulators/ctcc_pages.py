@@ -1,10 +1,10 @@
 """Answers as China Telecom's platform writes them: XML for some methods, JSON for others, or a sentence."""
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta, timezone
 from http import HTTPStatus
 from typing import Final
 from xml.sax.saxutils import escape
-from zoneinfo import ZoneInfo
 
 import orjson
 
@@ -12,7 +12,7 @@ from junhong_cmp.gateway.drivers.ctcc_codes import NO_REAL_NAME, OK, STATUSES
 from junhong_cmp.gateway.simulator_cards import RUNNING, STOPPED, Session
 from junhong_cmp.gateway.simulators.dialect import Reply
 
-_CARRIER_TIME: Final = ZoneInfo("Asia/Shanghai")
+_CARRIER_TIME: Final = timezone(timedelta(hours=8))
 _TRANSACTION: Final = "1000000190000000000000000001"
 _CODES: Final = {"ready": "1", "testing": "2", RUNNING: "4", STOPPED: "5"}
 _HUNDRED: Final = 100
