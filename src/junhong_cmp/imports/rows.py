@@ -103,7 +103,8 @@ def _number(row: SheetRow, field: Field, form: re.Pattern[str], warnings: list[s
     if kind is CellKind.FORMULA:
         warnings.append(f"{field}是公式，未采用")
         return None
-    value = clean_cell(_side_cell(row, field, warnings)).removeprefix("+")
+    raw = _side_cell(row, field, warnings)
+    value = clean_cell(raw).removeprefix("+") if raw else ""
     if not value:
         return None
     if form.fullmatch(value) is None:
@@ -114,7 +115,11 @@ def _number(row: SheetRow, field: Field, form: re.Pattern[str], warnings: list[s
 
 def _text(row: SheetRow, field: Field, warnings: list[str]) -> str | None:
     raw = _side_cell(row, field, warnings)
-    value = " ".join("".join(char if char.isprintable() else " " for char in raw).split())
+    if not raw:
+        return None
+    if not raw.isprintable():
+        raw = "".join(char if char.isprintable() else " " for char in raw)
+    value = " ".join(raw.split())
     if len(value) > _TEXT_CHARS:
         warnings.append(f"{field}过长，未采用")
         return None
@@ -150,4 +155,6 @@ def _context_warnings(row: SheetRow, account: CarrierAccount) -> list[str]:
 
 
 def _plain(raw: str) -> str:
+    if not raw:
+        return ""
     return "".join(unicodedata.normalize("NFKC", raw[:_CELL_CHARS]).upper().split())
