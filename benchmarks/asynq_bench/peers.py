@@ -15,7 +15,7 @@ _TASKS: Final = 6_000
 _OUR_TASKS: Final = 60_000
 _OURS: Final = "ours"
 _HOME: Final = BENCHMARKS / "peers"
-_PYTHON: Final = _HOME / ".venv" / "bin" / "python"
+PEERS_PYTHON: Final = _HOME / ".venv" / "bin" / "python"
 _LOCK: Final = BENCHMARKS / "requirements.lock"
 
 
@@ -37,7 +37,7 @@ def measure_peers(redis: MeasuredRedis, rounds: int) -> None:
 def measure_peer(redis: MeasuredRedis, name: str, concurrency: int) -> Throughput:
     """Let one peer work off its full queue; it says itself when its handlers have run."""
     redis.empty()
-    run = [str(_PYTHON), str(_HOME / "run.py"), name]
+    run = [str(PEERS_PYTHON), str(_HOME / "run.py"), name]
     subprocess.run([*run, "fill", redis.url, str(_TASKS), str(PAYLOAD_BYTES)], check=True)
     with worker([*run, "serve", redis.url, str(concurrency), str(_TASKS)]) as one:
         marks = []
@@ -56,5 +56,5 @@ def make_environment() -> None:
         return
     subprocess.run([sys.executable, "-m", "venv", "--clear", str(_HOME / ".venv")], check=True)
     install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes"]
-    subprocess.run([str(_PYTHON), *install, "-r", str(_LOCK)], check=True)
+    subprocess.run([str(PEERS_PYTHON), *install, "-r", str(_LOCK)], check=True)
     stamp.touch()
