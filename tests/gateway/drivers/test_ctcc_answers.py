@@ -114,6 +114,13 @@ def test_a_page_of_cards_leads_to_the_next_until_one_is_empty() -> None:
     assert answers.card_page({"pageIndex": 4, "simList": []}, 4).next_cursor is None
 
 
+@pytest.mark.parametrize("states", [{}, {"simStatus": None}, {"simStatus": []}])
+def test_a_card_may_be_listed_without_a_state_or_a_number(states: dict[str, object]) -> None:
+    item = {"iccid": "8986031234567890001", **states}
+    card = answers.card_page({"pageIndex": "1", "simList": [item]}, 1).cards[0]
+    assert (card.msisdn, card.raw_status, card.status) == (None, None, "unknown")
+
+
 @pytest.mark.parametrize(
     "description",
     [
@@ -122,7 +129,7 @@ def test_a_page_of_cards_leads_to_the_next_until_one_is_empty() -> None:
         {"pageIndex": "2", "simList": []},
         {"pageIndex": "1", "simList": ["x"]},
         {"pageIndex": "1", "simList": [{"iccid": "8986", "simStatus": ["5"]}]},
-        {"pageIndex": "1", "simList": [{"iccid": "8986031234567890001"}]},
+        {"pageIndex": "1", "simList": [{"iccid": "8986031234567890001", "simStatus": [True]}]},
     ],
 )
 def test_a_page_that_is_none_is_refused(description: dict[str, object]) -> None:

@@ -86,11 +86,15 @@ def _listed(item: Fields) -> ListedCard:
     iccid = text_of(item, "iccid").upper()
     if not _ICCID.fullmatch(iccid):
         raise BadResponse("网关响应无效：卡列表中的卡号不合法")
-    states = item.get("simStatus")
-    code = states[0] if isinstance(states, list) and states else states
-    raw, status = status_of_code(text_of({"simStatus": code}, "simStatus"))
+    raw, status = _listed_status(item.get("simStatus"))
     number = text_of(item, "accNumber", may_be_empty=True)
     return ListedCard(iccid=iccid, msisdn=number or None, raw_status=raw, status=status)
+
+
+def _listed_status(states: object) -> tuple[str | None, str]:
+    """Return a listed card's state, which comes in a list; a card may be listed without one."""
+    code = (states[0] if states else None) if isinstance(states, list) else states
+    return (None, "unknown") if code is None else status_of_code(text_of({"simStatus": code}, "simStatus"))
 
 
 def _address(text: str) -> str:
