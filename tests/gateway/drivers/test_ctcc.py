@@ -1,5 +1,6 @@
 """The driver against the simulated platform over a socket, and against a server that answers badly."""
 
+import traceback
 from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs, urlsplit
 
@@ -242,6 +243,17 @@ async def test_the_question_names_the_card_by_its_nineteen_characters() -> None:
 async def test_each_answer_leads_to_what_is_to_be_done(answer: bytes, expected: type[GatewayError]) -> None:
     outcome, _ = await outcome_of("ctcc", always(answer), CARD)
     assert type(outcome) is expected
+
+
+@pytest.mark.parametrize(
+    "answer", [b"garbage\r\n\r\n", b"HTTP/1.1 abc\r\n\r\n", b"HTTP/1.1 200 OK\r\nA B\r\n\r\n"]
+)
+async def test_no_trace_of_a_failed_call_shows_its_address(answer: bytes) -> None:
+    outcome, _ = await outcome_of("ctcc", always(answer), CARD)
+    assert isinstance(outcome, GatewayError)
+    trace = "".join(traceback.format_exception(outcome))
+    assert "passWord=" not in trace
+    assert "sign=" not in trace
 
 
 async def test_an_access_number_in_the_answer_is_looked_up_if_we_know_none() -> None:

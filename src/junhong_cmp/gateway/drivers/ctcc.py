@@ -23,7 +23,7 @@ from junhong_cmp.gateway.drivers.ctcc_fields import object_of
 from junhong_cmp.gateway.drivers.ctcc_numbers import echoed_number, is_about, local_number
 from junhong_cmp.gateway.drivers.ctcc_signing import access_of, signed_query
 from junhong_cmp.gateway.drivers.gaps import NoBatches, NoOperationQuery
-from junhong_cmp.gateway.errors import CardUnknown, Transient, WrongCard
+from junhong_cmp.gateway.errors import CardUnknown, GatewayError, Transient, WrongCard
 from junhong_cmp.gateway.http_refusals import refusal_by_status
 from junhong_cmp.gateway.operations import OperationAnswer, OperationState
 from junhong_cmp.gateway.sessions import SessionAnswer
@@ -155,7 +155,10 @@ class CtccDriver(NoBatches, NoOperationQuery):
     ) -> CtccReply:
         route = self._directory.route_of(account)
         query = signed_query(access_of(route.credential), method, parameters)
-        answer = await self._transport.get(route.endpoint(QUERY_PATH).with_query(query), resend=resend)
+        try:
+            answer = await self._transport.get(route.endpoint(QUERY_PATH).with_query(query), resend=resend)
+        except GatewayError as error:
+            raise error from None  # the cause may quote the address, and with it password and signature
         if answer.status != HTTPStatus.OK:
             raise refusal_by_status(answer, self._clock.now())
         return read_reply(answer.body)
