@@ -139,3 +139,20 @@ async def test_the_queues_named_first_have_the_connections(
     await wait_until(lambda: watching.ready() == ["third"], description="the third is found by looking")
     await watching.stop()
     await few.aclose()
+
+
+async def test_a_queue_found_empty_twice_takes_one_connection(bench: Bench, signal: asyncio.Event) -> None:
+    """Two fetchers find it empty one after the other; no connection may get lost by that."""
+    never_looked_at = replace(QUICK, unwatched_check=timedelta(hours=1))
+    watching = Wakeups(bench.blocking, ["default"], never_looked_at, signal)
+    watching.start()
+    for _ in range(40):  # more often than there are connections
+        signal.clear()
+        for _ in range(2):
+            watching.found_empty("default")
+            watching.watch_sleeping()
+        await bench.enqueue("x")
+        await asyncio.wait_for(signal.wait(), 5)
+        assert watching.ready() == ["default"]
+        await bench.redis.delete("asynq:{default}:pending")
+    await watching.stop()

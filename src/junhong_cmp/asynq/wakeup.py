@@ -66,8 +66,13 @@ class Wakeups:
         return [queue for queue, state in self._states.items() if state is _State.AWAKE]
 
     def found_empty(self, queue: str) -> None:
-        """Note that ``queue`` gave less than was asked of it."""
-        self._states[queue] = _State.ASLEEP
+        """Note that ``queue`` gave less than was asked of it.
+
+        Two fetchers may find it so, one after the other. The second must not have it watched again: the
+        watch that the first one led to is on its way already, and will find what comes in.
+        """
+        if self._states[queue] is _State.AWAKE:
+            self._states[queue] = _State.ASLEEP
 
     def found_paused(self, queue: str) -> None:
         """Note that ``queue`` is paused; it is asked again after a while."""
