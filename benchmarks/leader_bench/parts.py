@@ -11,22 +11,19 @@ from typing import Any, Final
 from junhong_cmp.asynq.client import Client
 from junhong_cmp.asynq.connection import open_redis
 from junhong_cmp.asynq.keys import queue_keys
-from junhong_cmp.asynq.task import EnqueueOptions, Task
 from junhong_cmp.db.pool import Pool, open_pool
 from junhong_cmp.polling.concurrency import AccountConcurrency
 from junhong_cmp.polling.config_manager import PollingConfigManager
 from junhong_cmp.polling.initializer import PollingInitializer
-from junhong_cmp.polling.keys import shard_due
-from junhong_cmp.polling.planner import MOST_A_SHARD
-from junhong_cmp.polling.queue_manager import MOST_CHANGED, PollingQueueManager
+from junhong_cmp.polling.queue_manager import PollingQueueManager
 from junhong_cmp.polling.reconciler import PollingReconciler
 from junhong_cmp.polling.scheduler import PollingScheduler
 from junhong_cmp.polling.settings import PollingSettings
-from junhong_cmp.polling.shard_scripts import ShardScripts
 from junhong_cmp.polling.shards import ShardId
 from junhong_cmp.polling.stats import PollStats
 from junhong_cmp.polling.tasks import POLLING_QUEUE, POLLING_TASK_TYPES, PollPayload
 from leader_bench.readings import ServerMeter, ServerTimes, Stopwatch, peak_rss_mib
+from leader_bench.scripts import ScriptRounds
 
 _QUEUE: Final = queue_keys(POLLING_QUEUE)
 _VISIBILITY: Final = timedelta(minutes=10)
@@ -37,8 +34,6 @@ _LOOK_EVERY_S: Final = 0.05
 _HEAD_START_MS: Final = 5000
 _SETTLE_S: Final = 3.0
 _SAMPLE: Final = 1000
-_ENQUEUED: Final = 200
-"""Tasks of one script, as the client cuts them."""
 
 
 @dataclass(slots=True)
@@ -163,33 +158,15 @@ async def lag(leader: Leader, per_second: int, seconds: int) -> dict[str, float]
     }
 
 
-async def scripts(leader: Leader, runs: int) -> dict[str, float]:
+async def scripts(leader: Leader, runs: int) -> dict[str, Any]:
     """Measure each script alone with the largest batch it is ever given, on a shard of many cards."""
-    shard, other = leader.queue.shards(leader.config.snapshot.accounts)[:2]
-    now_ms, epoch = await leader.queue.now_ms(), 1
-    await leader.queue.seal(epoch, [shard, other])
-    await leader.queue.add_places({shard: [n for card in range(1, 50_001) for n in (now_ms - card, card)]})
-    others, client = leader.queue.shards(leader.config.snapshot.accounts)[2:1002], Client(leader.redis)
-    run, meter = ShardScripts(leader.redis), ServerMeter(leader.redis_pid)
+    await leader.times.begin(slower_than=timedelta(0))
+    meter = ServerMeter(leader.redis_pid, leader.times)
+    rounds = ScriptRounds(leader.redis, leader.queue, leader.config.snapshot.accounts, meter)
+    await rounds.prepare()
     for _ in range(runs):
-        batch = await meter.measure(
-            "claim", leader.queue.claim(shard, epoch=epoch, limit=MOST_A_SHARD, visibility=_VISIBILITY)
-        )
-        cards = [one.card_id for one in batch.claims]
-        claims = [(one.card_id, one.claim) for one in batch.claims]
-        (started,) = await meter.measure("start", run.start({shard: claims}, timeout_ms=60_000))
-        later = [(card, started[0].claim, now_ms + 86_400_000) for card in cards]
-        await meter.measure("write_back", run.write_back({shard: later}))
-        earlier = [(card, now_ms - 1) for card in cards[:MOST_CHANGED]]
-        await meter.measure("hasten", run.hasten({shard: earlier}))
-        await meter.measure("add", run.add({other: [n for card in cards for n in (now_ms, card)]}))
-        await meter.measure("remove", run.remove({other: [(card, "") for card in cards[:MOST_CHANGED]]}))
-        await leader.redis.delete(shard_due(other))
-        await leader.queue.add_places(dict.fromkeys(others, (now_ms, 1)))
-        await meter.measure("take_notices", leader.queue.take_notices(epoch))
-        polls = [(Task("bench", bytes(96)), EnqueueOptions(queue=POLLING_QUEUE)) for _ in range(_ENQUEUED)]
-        await meter.measure("enqueue", client.enqueue_many(polls))
-        await leader.redis.delete(*(shard_due(one) for one in others))
+        await rounds.run()
+    await rounds.close()
     return meter.summary()
 
 
@@ -223,7 +200,9 @@ async def run(part: str, redis_url: str, dsn: str, numbers: list[int]) -> None:
     await leader.times.begin()
     measure = {"initialise": initialise, "idle": idle, "claim": claim, "lag": lag, "scripts": scripts}[part]
     figures = await measure(leader, *sizes)
-    print(json.dumps(figures | await leader.times.summary()))
+    if part != "scripts":  # it reads the server's log itself
+        figures |= await leader.times.summary()
+    print(json.dumps(figures))
     await leader.queue.close()
     await pool.close()
     await redis.aclose()

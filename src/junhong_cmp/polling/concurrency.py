@@ -21,7 +21,7 @@ from junhong_cmp.polling.tasks import TaskType
 
 _PACKAGE: Final = __package__ or ""
 _BURST_SECONDS: Final = 0.1
-_MOST_SLOTS: Final = 500
+MOST_SLOTS: Final = 250
 """Slots one script takes or releases, so that it does not hold Redis for long."""
 
 
@@ -219,10 +219,10 @@ class AccountConcurrency:
         calls = [
             (
                 (keys.account_slots(account_id), keys.account_riders(account_id)),
-                parts[start : start + 2 * _MOST_SLOTS],
+                parts[start : start + 2 * MOST_SLOTS],
             )
             for account_id, parts in held.items()
-            for start in range(0, len(parts), 2 * _MOST_SLOTS)
+            for start in range(0, len(parts), 2 * MOST_SLOTS)
         ]
         try:
             replies = await self._release.run_many(self._redis, calls)
@@ -242,7 +242,7 @@ def _by_account(calls: Sequence[_Call]) -> list[list[_Call]]:
     latest: dict[int, tuple[list[_Call], int]] = {}
     for call in calls:
         group, slots = latest.get(call.account.id, (None, 0))
-        if group is None or slots + len(call.members) > _MOST_SLOTS:
+        if group is None or slots + len(call.members) > MOST_SLOTS:
             group, slots = [], 0
             groups.append(group)
         group.append(call)

@@ -28,9 +28,10 @@ NEVER_MS: Final = 2**53
 
 _CHUNK: Final = 1000
 _BULK: Final = 10_000
-_MOST_ADDED: Final = 500
+MOST_ADDED: Final = 500
 MOST_CHANGED: Final = 250
-"""Cards one script may change, so that none holds Redis for long."""
+MOST_SCANNED: Final = 1000
+"""Cards one command may add, change or return, so that none holds Redis for long."""
 
 _Script = Callable[[Mapping[ShardId, Sequence[tuple[int, Any]]]], Awaitable[Sequence[list[bool] | Exception]]]
 
@@ -111,7 +112,7 @@ class PollingQueueManager:
     async def add_places(self, places: Mapping[ShardId, Sequence[int]]) -> int:
         """Add (due ms, card id), … of flat lists by shard; return how many were missing before."""
         added = 0
-        for chunk in chunks(places, longest=2 * _MOST_ADDED, most=2 * _BULK):
+        for chunk in chunks(places, longest=2 * MOST_ADDED, most=2 * _BULK):
             for shard, count in zip(chunk, await self._scripts.add(chunk), strict=True):
                 if isinstance(count, Exception):
                     self._pass_over(shard, count)
@@ -205,10 +206,10 @@ class PollingQueueManager:
         return await self.batches.remove(shard, card_id, claim)
 
     async def scan(self, shard: ShardId, cursor: int, count: int) -> tuple[int, list[tuple[int, int]]]:
-        """Return the next cursor (0 at the end) and some (card id, score) pairs of a shard."""
+        """Return the next cursor (0 at the end) and about ``count`` (card id, score) pairs, or fewer."""
         try:
             cursor, pairs = await self._redis.execute_command(
-                "ZSCAN", keys.shard_due(shard), cursor, "COUNT", count
+                "ZSCAN", keys.shard_due(shard), cursor, "COUNT", min(count, MOST_SCANNED)
             )
         except ResponseError as error:
             self._pass_over(shard, error)
