@@ -1,5 +1,8 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from junhong_cmp.gateway.drivers.ctcc_answers import used_kb as used_kb_of
 from junhong_cmp.gateway.drivers.ctcc_body import read_reply
 from junhong_cmp.gateway.simulators import ctcc_pages as pages
 
@@ -24,3 +27,9 @@ def test_what_is_written_can_be_read_whatever_it_says() -> None:
     assert (reply.code, reply.text) == ("9001", "系统<忙>&")
     assert read_reply(pages.sentence("x", "-4", "没有").body).code == "-4"
     assert read_reply(pages.sentence("x", "", "没有").body).text == "没有"
+
+
+@given(st.integers(0, 2**40))
+def test_what_is_cut_off_is_less_than_eleven_kb(used_kb: int) -> None:
+    told = used_kb_of({"TOTAL_BYTES_CNT": pages.volume_of(used_kb)})
+    assert used_kb - 11 <= told <= used_kb

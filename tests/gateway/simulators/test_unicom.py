@@ -4,14 +4,17 @@ from datetime import UTC, datetime, timedelta
 
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from junhong_cmp.gateway.drivers.unicom import DETAILS_PATH, EDIT_PATH
 from junhong_cmp.gateway.drivers.unicom_signing import access_of, signed_body
+from junhong_cmp.gateway.quantities import whole_kb
 from junhong_cmp.gateway.signing import Credential
 from junhong_cmp.gateway.simulator_cards import CardBook
 from junhong_cmp.gateway.simulator_faults import Fault
 from junhong_cmp.gateway.simulators.dialect import Question, Reply, Request, SimulatorParts
-from junhong_cmp.gateway.simulators.unicom import UnicomDialect
+from junhong_cmp.gateway.simulators.unicom import UnicomDialect, volume_of
 
 CREDENTIAL = Credential("app.open-id", "canary-secret")
 ACCESS = access_of(CREDENTIAL)
@@ -125,3 +128,9 @@ def test_it_fails_and_throttles_in_its_own_words(dialect: UnicomDialect) -> None
     assert orjson.loads(dialect.too_fast(3).body)["status"] == "9429"
     assert dialect.fail(Fault.PROXY_ERROR).status == 502
     assert orjson.loads(dialect.fail(Fault.CARRIER_ERROR).body)["status"] == "9999"
+
+
+@given(st.integers(0, 2**40))
+def test_what_is_cut_off_is_less_than_two_kb(used_kb: int) -> None:
+    told = whole_kb(volume_of(used_kb), "MB", default_unit="MB")
+    assert used_kb - 2 <= told <= used_kb

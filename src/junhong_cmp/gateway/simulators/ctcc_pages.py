@@ -31,14 +31,19 @@ def order_result(outcome: str, code: str, text: str) -> Reply:
 
 
 def usage(number: str, used_kb: int) -> Reply:
-    """Write a month's usage in MB, cut to two places."""
-    cents = used_kb * _HUNDRED // 1024
-    volume = f"{cents // _HUNDRED}.{cents % _HUNDRED:02d}MB"
+    """Write a month's usage."""
+    volume = volume_of(used_kb)
     fields = {"CHARGE_CNT_CH": "0元", "IRESULT": OK, "TOTALCOUNT": "", "TOTAL_BYTES_CNT": volume}
     inner = _elements({**fields, "GROUP_TRANSACTIONID": _TRANSACTION, "number": number})
     name = "web:NEW_DATA_TICKET_QRsp"
     text = f'<root><{name} xmlns:web="http://www.example.org/webservice">{inner}</{name}></root>'
     return Reply(HTTPStatus.OK, text.encode(), content_type="text/xml")
+
+
+def volume_of(used_kb: int) -> str:
+    """Return a volume as the platform writes it: in MB, cut to two places."""
+    cents = used_kb * _HUNDRED // 1024
+    return f"{cents // _HUNDRED}.{cents % _HUNDRED:02d}MB"
 
 
 def status(number: str, state: str) -> Reply:

@@ -34,6 +34,12 @@ _QUERIES: Final = frozenset(call.value for call in GatewayCall)
 _MILLI: Final = 1000
 
 
+def volume_of(used_kb: int) -> str:
+    """Return a volume as the platform writes it: in MB without a unit, cut to three places."""
+    thousandths = used_kb * _MILLI // 1024
+    return f"{thousandths // _MILLI}.{thousandths % _MILLI:03d}"
+
+
 class _RefusedError(Exception):
     """The request is not accepted: the word for the log, the code and the text."""
 
@@ -99,12 +105,11 @@ class UnicomDialect:
 
     def _terminal(self, iccid: str, now: datetime) -> dict[str, object]:
         used_kb = self._book.usage_kb(iccid, now, billing_day=BILLING_DAY)
-        used_milli_mb = used_kb * _MILLI // 1024
         return {
             "iccid": iccid,
             "simStatus": _SIM_STATUS[self._book.status(iccid, now)],
             "realNameStatus": _REALNAME[self._book.real_name(iccid)],
-            "monthToDateDataUsage": f"{used_milli_mb // _MILLI}.{used_milli_mb % _MILLI:03d}",
+            "monthToDateDataUsage": volume_of(used_kb),
             "monthToDateVoiceUsage": "0",
             "monthToDateSMSUsage": "0",
         }
