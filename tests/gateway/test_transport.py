@@ -2,6 +2,7 @@ import asyncio
 import gzip
 import socket
 import ssl
+import traceback
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -22,7 +23,13 @@ from tests.gateway.test_endpoints import ScriptedResolver
 from tests.waiting import wait_until
 from yarl import URL
 
-from junhong_cmp.gateway.errors import AuthRejected, BadResponse, GatewayNotConfigured, Transient
+from junhong_cmp.gateway.errors import (
+    AuthRejected,
+    BadResponse,
+    GatewayError,
+    GatewayNotConfigured,
+    Transient,
+)
 from junhong_cmp.gateway.transport import GatewayTimeouts, HttpAnswer, HttpTransport
 
 SHORT = GatewayTimeouts(
@@ -387,3 +394,22 @@ async def test_a_body_may_be_made_for_each_attempt() -> None:
     async with scripted_server(drop_first) as server, transport() as client:
         await client.post(URL(server.url), lambda: b"%d" % next(numbers), dict, resend=True)
     assert [exchange.body for exchange in server.exchanges] == [b"0", b"1"]
+
+
+SECRET_QUERY = "/query.do?passWord=canary"
+
+
+@pytest.mark.parametrize(
+    "data", [b"HTTP/1.1 2OO OK\r\n\r\n", b"\xff\xfe", OK[:-3]], ids=["line", "bytes", "cut"]
+)
+async def test_no_failure_tells_what_was_in_the_address(data: bytes) -> None:
+    """Some carriers want the password there."""
+
+    async def answer_badly(exchange: Exchange) -> None:
+        await exchange.send(data)
+        exchange.writer.close()
+
+    async with scripted_server(answer_badly) as server, transport() as client:
+        with pytest.raises(GatewayError) as caught:
+            await client.get(URL(server.url + SECRET_QUERY), resend=False)
+    assert "canary" not in "".join(traceback.format_exception(caught.value))

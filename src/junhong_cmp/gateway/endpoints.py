@@ -12,7 +12,8 @@ from yarl import URL
 from junhong_cmp.gateway.errors import GatewayNotConfigured
 
 _METADATA_ADDRESSES: Final = frozenset(
-    ipaddress.ip_address(text) for text in ("100.100.100.200", "192.0.0.192", "fd00:ec2::254")
+    ipaddress.ip_address(text)
+    for text in ("100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254")
 )
 """Cloud metadata services outside the link-local ranges."""
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")

@@ -51,3 +51,8 @@ def is_dropped_connection(error: Exception) -> bool:
     if isinstance(error, aiohttp.ClientConnectorError):
         return False
     return isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError)
+
+
+def tells_address(error: aiohttp.ClientError) -> bool:
+    """Tell whether a fault's text has the whole URL: some carriers want passwords and signatures there."""
+    return isinstance(error, aiohttp.ClientResponseError | aiohttp.InvalidURL)

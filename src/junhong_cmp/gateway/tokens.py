@@ -42,7 +42,7 @@ _Key = tuple[int, str, str]
 
 @dataclass(slots=True)
 class _Held:
-    value: str
+    value: str = field(repr=False)
     renew_at_s: float
     ends_at_s: float
 

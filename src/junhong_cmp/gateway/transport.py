@@ -8,13 +8,17 @@ from datetime import timedelta
 from typing import Final
 
 import aiohttp
+import structlog
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from junhong_cmp.gateway.body_reader import read_body
 from junhong_cmp.gateway.endpoints import GuardedResolver
 from junhong_cmp.gateway.errors import BadResponse, Transient
-from junhong_cmp.gateway.failures import failure_of, is_dropped_connection
+from junhong_cmp.gateway.failures import failure_of, is_dropped_connection, tells_address
+from junhong_cmp.gateway.kept_connections import CheckedRequest, StaleConnectionError
+
+log = structlog.stdlib.get_logger(__name__)
 
 _IDLE_CONNECTION_S: Final = 15.0  # well below the 60 to 75 s after which common servers close
 _DNS_TTL: Final = timedelta(minutes=1)
@@ -80,6 +84,7 @@ class HttpTransport:
                 sock_read=self._timeouts.read.total_seconds(),
             ),
             headers={"Accept": "application/json", "Accept-Encoding": "gzip", "User-Agent": "junhong-cmp"},
+            request_class=CheckedRequest,
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,  # read_body inflates within the limit
             trust_env=False,
@@ -142,19 +147,29 @@ class HttpTransport:
         try:
             async with asyncio.timeout(self._timeouts.total.total_seconds()):
                 try:
-                    return await self._attempt(make())
+                    return await self._attempt(make)
                 except (aiohttp.ClientError, OSError) as error:
                     if not resend or not is_dropped_connection(error):
                         raise
-                return await self._attempt(make())
+                return await self._attempt(make)
         except aiohttp.ClientError as error:  # first: its connect and read timeouts are TimeoutErrors too
-            raise failure_of(error) from error
+            raise failure_of(error) from (None if tells_address(error) else error)
         except TimeoutError as error:
             raise Transient("网关调用超过总时限") from error
         except OSError as error:
             raise Transient("与网关的连接中断") from error
 
-    async def _attempt(self, request: _Request) -> HttpAnswer:
+    async def _attempt(self, make: Callable[[], _Request]) -> HttpAnswer:
+        """Send a request over the first kept connection that is fit for it, or a new one."""
+        while True:
+            try:
+                return await self._exchange(make())
+            except StaleConnectionError:
+                log.debug(
+                    "网关连接上有未请求的应答，已弃用"
+                )  # it is out of the pool: the next one is another
+
+    async def _exchange(self, request: _Request) -> HttpAnswer:
         if self._session is None:
             raise Transient("网关客户端尚未打开或已关闭", maybe_executed=False)
         async with self._session.request(
