@@ -1,3 +1,4 @@
+import re
 from datetime import timedelta
 
 import pytest
@@ -7,11 +8,10 @@ from tests.imports.card_files import iccid
 
 from junhong_cmp.cards.carrier import Carrier
 from junhong_cmp.cards.model import CarrierAccount
-from junhong_cmp.imports.excerpt import show
 from junhong_cmp.imports.header import Field
 from junhong_cmp.imports.model import RowResult, RowStatus
 from junhong_cmp.imports.rows import Candidate, check_row
-from junhong_cmp.imports.sheet_row import SheetRow
+from junhong_cmp.imports.sheet_row import CellKind, SheetRow
 
 GOOD = iccid(1)
 
@@ -142,16 +142,70 @@ def test_contradictions_with_the_account_are_warned_about() -> None:
     assert outcome.warnings == ("号段 898604 通常属于中国移动", "该行列数多于表头，可能有错位")
 
 
-@given(st.text(max_size=200))
-def test_what_is_shown_is_short_on_one_line_and_storable(raw: str) -> None:
-    shown = show(raw)
-    assert shown.isprintable()
-    assert len(shown) <= 64 * 10
-    assert "\0" not in shown
-    shown.encode()
+def judge_cell(raw: str, kind: CellKind) -> Candidate | RowResult:
+    return check_row(SheetRow(7, 7, {Field.ICCID: raw}, kinds={Field.ICCID: kind}), account())
 
 
-@given(st.dictionaries(st.sampled_from(Field), st.text(max_size=40)))
-def test_any_cells_give_an_outcome(fields: dict[Field, str]) -> None:
-    outcome = check(fields)
+@pytest.mark.parametrize(
+    ("raw", "kind", "code", "said"),
+    [
+        ("8.9860400000000004E+19", CellKind.NUMBER, "iccid_numeric_cell", "设为文本格式"),
+        ("12345", CellKind.NUMBER, "iccid_numeric_cell", "设为文本格式"),
+        (GOOD, CellKind.FORMULA, "cell_spoiled", "单元格是公式.*粘贴为值"),
+        ("", CellKind.FORMULA, "cell_spoiled", "单元格是公式"),
+        ("#N/A", CellKind.ERROR, "cell_spoiled", "单元格是错误值"),
+        ("TRUE", CellKind.BOOLEAN, "cell_spoiled", "单元格是逻辑值"),
+        ("2026-11-30", CellKind.DATE, "cell_spoiled", "单元格是日期"),
+    ],
+)
+def test_an_iccid_that_is_no_text_is_rejected_with_the_remedy(
+    raw: str, kind: CellKind, code: str, said: str
+) -> None:
+    outcome = judge_cell(raw, kind)
+    assert isinstance(outcome, RowResult)
+    assert (outcome.status, outcome.value, outcome.reason_code) == (RowStatus.REJECTED, raw, code)
+    assert re.search(said, outcome.reason or "")
+
+
+@pytest.mark.parametrize(
+    ("field", "raw", "kind", "taken", "warned"),
+    [
+        (Field.MSISDN, "1.064000000001E12", CellKind.NUMBER, "1064000000001", ()),
+        (Field.IMSI, "460001234567890", CellKind.NUMBER, "460001234567890", ()),
+        (Field.IMSI, "4.6E15", CellKind.NUMBER, None, ("IMSI是超过 15 位的数值，已失真，未采用",)),
+        (Field.MSISDN, "1064000000001", CellKind.FORMULA, None, ("接入号是公式，未采用",)),
+        (Field.PLAN, "月包", CellKind.FORMULA, "月包", ()),
+        (Field.PLAN, "29.899999999999999", CellKind.NUMBER, "29.9", ()),
+        (Field.PLAN, "#REF!", CellKind.ERROR, None, ("套餐是错误值，未采用",)),
+        (Field.BATCH, "TRUE", CellKind.BOOLEAN, "TRUE", ()),
+    ],
+)
+def test_cells_beside_it_are_taken_as_far_as_they_are_exact(
+    field: Field, raw: str, kind: CellKind, taken: str | None, warned: tuple[str, ...]
+) -> None:
+    outcome = check_row(SheetRow(7, 7, {Field.ICCID: GOOD, field: raw}, kinds={field: kind}), account())
+    assert isinstance(outcome, Candidate)
+    card = outcome.card
+    names = {
+        Field.MSISDN: card.msisdn,
+        Field.IMSI: card.imsi,
+        Field.PLAN: card.plan,
+        Field.BATCH: card.batch_no,
+    }
+    assert (names[field], outcome.warnings) == (taken, warned)
+
+
+@pytest.mark.parametrize("raw", ["ICCID", "卡号ICCID", "ICCID（20位）"])
+def test_a_header_met_again_is_skipped(raw: str) -> None:
+    outcome = check({Field.ICCID: raw})
+    assert isinstance(outcome, RowResult)
+    assert (outcome.status, outcome.reason_code) == (RowStatus.SKIPPED, "repeated_header")
+
+
+@given(
+    st.dictionaries(st.sampled_from(Field), st.text(max_size=40)),
+    st.none() | st.dictionaries(st.sampled_from(Field), st.sampled_from(CellKind)),
+)
+def test_any_cells_give_an_outcome(fields: dict[Field, str], kinds: dict[Field, CellKind] | None) -> None:
+    outcome = check_row(SheetRow(7, 7, fields, kinds=kinds), account())
     assert outcome.line_no == 7

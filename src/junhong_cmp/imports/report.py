@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import unicodedata
 from collections.abc import Iterable
 from contextlib import aclosing
 from pathlib import Path
@@ -19,17 +20,27 @@ _STATUS_NAMES: Final = {
     RowStatus.SKIPPED: "已跳过",
     RowStatus.REJECTED: "已拒绝",
 }
-# What a spreadsheet takes for a formula, also behind blanks and in full width (CWE-1236).
-_FORMULA: Final = re.compile(r"[\s\u200b\ufeff]*[=+\-@\t\r\0＝＋－＠]")
-# What it takes for a number and would round to 15 digits.
-_NUMBER: Final = re.compile(r"\s*[0-9][0-9.,]*([eE][+-]?[0-9]+)?\s*")
+# What a spreadsheet takes for a formula once blanks are gone (CWE-1236), compared after NFKC: full-width
+# and small forms count too.
+_FORMULA_STARTS: Final = frozenset("=+-@")
+_CONTROL_STARTS: Final = ("\t", "\r", "\0")
+# What it takes for a number, which it would round to 15 digits, or for a date or a time.
+_NUMBER: Final = re.compile(r"[$¥€]?[0-9][0-9.,/:%+\-]*([eE][+-]?[0-9]+)?%?")
 
 
 def as_cell(text: str) -> str:
     """Return ``text`` quoted for CSV (RFC 4180); formulas and numbers get a ``'`` so that they stay text."""
-    if _FORMULA.match(text) or _NUMBER.fullmatch(text):
+    if _is_more_than_text(text):
         text = "'" + text
     return '"' + text.replace('"', '""') + '"'
+
+
+def _is_more_than_text(text: str) -> bool:
+    if text.startswith(_CONTROL_STARTS):
+        return True
+    seen = "".join(unicodedata.normalize("NFKC", text).split())
+    start = next((char for char in seen if char.isprintable()), "")
+    return start in _FORMULA_STARTS or _NUMBER.fullmatch(seen) is not None
 
 
 def format_row(row: RowResult) -> str:
