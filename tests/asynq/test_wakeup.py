@@ -144,9 +144,10 @@ async def test_the_queues_named_first_have_the_connections(
 async def test_a_queue_found_empty_twice_takes_one_connection(bench: Bench, signal: asyncio.Event) -> None:
     """Two fetchers find it empty one after the other; no connection may get lost by that."""
     never_looked_at = replace(QUICK, unwatched_check=timedelta(hours=1))
-    watching = Wakeups(bench.blocking, ["default"], never_looked_at, signal)
+    few = open_blocking_redis(redis_url, pool_size=4)
+    watching = Wakeups(few, ["default"], never_looked_at, signal)
     watching.start()
-    for _ in range(40):  # more often than there are connections
+    for _ in range(8):  # more often than there are connections
         signal.clear()
         for _ in range(2):
             watching.found_empty("default")
@@ -156,3 +157,4 @@ async def test_a_queue_found_empty_twice_takes_one_connection(bench: Bench, sign
         assert watching.ready() == ["default"]
         await bench.redis.delete("asynq:{default}:pending")
     await watching.stop()
+    await few.aclose()
