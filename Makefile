@@ -77,6 +77,9 @@ bench-leader: setup ## the deciding side with a million cards; ARGS=--cards N fo
 bench-poll: setup ## one consumer process end to end, beside the obvious build; ARGS=--functions for a profile
 	@$(BIN)/python benchmarks/bench_poll.py $(ARGS)
 
+bench-import: setup ## card files into cards, 200 000 rows and a stream of 2 GB; ARGS="--rows N --stream-mb N" for others
+	@$(BIN)/python benchmarks/bench_import.py $(ARGS)
+
 run: setup ## the main job on embedded Redis and PostgreSQL; Ctrl-C ends it
 	@$(BIN)/junhong up
 

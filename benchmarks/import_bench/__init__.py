@@ -1,0 +1,1 @@
+"""The pieces of ``bench_import.py``."""
