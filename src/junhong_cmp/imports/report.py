@@ -36,6 +36,8 @@ def as_cell(text: str) -> str:
 
 
 def _is_more_than_text(text: str) -> bool:
+    if not text or (text.isascii() and text.isalnum()):  # most cells: nothing, or an ICCID
+        return _NUMBER.fullmatch(text) is not None
     if text.startswith(_CONTROL_STARTS):
         return True
     seen = "".join(unicodedata.normalize("NFKC", text).split())
@@ -45,8 +47,8 @@ def _is_more_than_text(text: str) -> bool:
 
 def format_row(row: RowResult) -> str:
     """Return the CSV line of a row's outcome; the line number alone is a number."""
-    cells = (_STATUS_NAMES[row.status], row.value, row.reason or "", "；".join(row.warnings))
-    return f"{row.line_no}," + ",".join(map(as_cell, cells)) + "\r\n"
+    cells = (row.value, row.reason or "", "；".join(row.warnings))
+    return f'{row.line_no},"{_STATUS_NAMES[row.status]}",{",".join(map(as_cell, cells))}\r\n'
 
 
 async def write_report(pool: Pool, import_id: int, path: Path) -> None:
