@@ -141,7 +141,9 @@ async def test_the_queues_named_first_have_the_connections(
     await few.aclose()
 
 
-async def test_a_queue_found_empty_twice_takes_one_connection(bench: Bench, signal: asyncio.Event) -> None:
+async def test_a_queue_found_empty_twice_takes_one_connection(
+    redis_url: str, bench: Bench, signal: asyncio.Event
+) -> None:
     """Two fetchers find it empty one after the other; no connection may get lost by that."""
     never_looked_at = replace(QUICK, unwatched_check=timedelta(hours=1))
     few = open_blocking_redis(redis_url, pool_size=4)
