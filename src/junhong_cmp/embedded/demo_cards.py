@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from junhong_cmp.embedded.demo_series import CardSeries, with_check_digit
+
+DEFAULT_SERIES: Final = CardSeries()
 GOOD_CARDS: Final = 3_000
 _SEED: Final = 8_986
 _CLEAN_HEADER: Final = ("ICCID", "接入号", "IMSI", "套餐", "批次")
@@ -65,15 +68,15 @@ def operator_file() -> OperatorFile:
     )
 
 
-def write_clean_cards(path: Path, count: int) -> None:
-    """Write a faultless UTF-8 file of ``count`` cards, all different, in bounded memory."""
+def write_clean_cards(path: Path, count: int, series: CardSeries = DEFAULT_SERIES) -> None:
+    """Write a faultless UTF-8 file of the first ``count`` cards of a series, in bounded memory."""
     rng = random.Random(_SEED)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(_CLEAN_HEADER)
         for serial in range(count):
-            number = _with_check_digit(f"89860426{serial:011d}")
-            writer.writerow((number, _msisdn(serial), _imsi(serial), _pick(_PLANS, rng), "DEMO-01"))
+            numbers = series.iccid(serial), series.msisdn(serial), series.imsi(serial)
+            writer.writerow((*numbers, _pick(_PLANS, rng), "DEMO-01"))
 
 
 def _number(serial: int, rng: random.Random) -> str:
@@ -83,7 +86,7 @@ def _number(serial: int, rng: random.Random) -> str:
         return f"{body[:6]}B{body[7:]}{int(rng.random() * 10)}"
     if serial % 23 == 0:
         return body
-    return _with_check_digit(body) if rng.random() < 0.5 else f"{body}{int(rng.random() * 10)}"  # noqa: PLR2004 - half
+    return with_check_digit(body) if rng.random() < 0.5 else f"{body}{int(rng.random() * 10)}"  # noqa: PLR2004 - half
 
 
 def _disguise(number: str, index: int) -> str:
@@ -146,12 +149,3 @@ def _imsi(serial: int) -> str:
 
 def _pick(options: tuple[str, ...], rng: random.Random) -> str:
     return options[int(rng.random() * len(options))]
-
-
-def _with_check_digit(body: str) -> str:
-    """Append the Luhn digit to a number of 19 digits."""
-    total = 0
-    for position, digit in enumerate(reversed(body)):
-        doubled = int(digit) * (2 - position % 2)
-        total += doubled - 9 if doubled > 9 else doubled  # noqa: PLR2004 - the digit sum of a doubled digit
-    return f"{body}{-total % 10}"
