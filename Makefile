@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest
 SPREAD := -n 3 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock fmt lint types arch test test-redis7 test-cluster cover interop chaos bench bench-asynq bench-leader bench-poll run check clean
+.PHONY: help setup lock fmt lint types arch test test-redis7 test-cluster cover interop chaos bench bench-asynq bench-leader bench-poll bench-import run check clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -65,7 +65,7 @@ chaos: setup ## kill, freeze, cut, flush: a fleet broken on purpose; ends with o
 	$(PYTEST) -q -n 3 --dist load -m chaos tests/chaos tests/db/test_retrying.py
 
 bench: setup ## measure; figures go to docs/benchmarks.md
-	@for script in $(filter-out %/bench_asynq.py %/bench_leader.py %/bench_poll.py,$(wildcard benchmarks/bench_*.py)); do \
+	@for script in $(filter-out %/bench_asynq.py %/bench_leader.py %/bench_poll.py %/bench_import.py,$(wildcard benchmarks/bench_*.py)); do \
 	  echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 bench-asynq: setup ## the task queue against Go's (needs Go); ARGS=--leak for memory

@@ -11,6 +11,7 @@ from tests.asynq.serving import QUICK, Bench, Recorder, open_bench
 from tests.waiting import wait_until
 
 from junhong_cmp.asynq.connection import open_blocking_redis
+from junhong_cmp.asynq.keys import queue_keys
 from junhong_cmp.asynq.server import Server
 from junhong_cmp.asynq.server_config import ServerConfig
 from junhong_cmp.asynq.wakeup import Wakeups
@@ -146,17 +147,24 @@ async def test_a_queue_found_empty_twice_takes_one_connection(
 ) -> None:
     """Two fetchers find it empty one after the other; no connection may get lost by that."""
     never_looked_at = replace(QUICK, unwatched_check=timedelta(hours=1))
-    few = open_blocking_redis(redis_url, pool_size=4)
-    watching = Wakeups(few, ["default"], never_looked_at, signal)
+    few = open_blocking_redis(redis_url, pool_size=4)  # for two watches
+    watching = Wakeups(few, ["default", "other"], never_looked_at, signal)
     watching.start()
-    for _ in range(8):  # more often than there are connections
-        signal.clear()
-        for _ in range(2):
-            watching.found_empty("default")
-            watching.watch_sleeping()
+
+    async def wakes_up() -> None:
         await bench.enqueue("x")
         await asyncio.wait_for(signal.wait(), 5)
-        assert watching.ready() == ["default"]
-        await bench.redis.delete("asynq:{default}:pending")
+        assert "default" in watching.ready()
+        signal.clear()
+        await bench.redis.execute_command("DEL", queue_keys("default").pending)
+
+    for _ in range(2):
+        watching.found_empty("default")
+        watching.watch_sleeping()
+    await wakes_up()
+    for queue in ("other", "default"):
+        watching.found_empty(queue)
+        watching.watch_sleeping()
+    await wakes_up()
     await watching.stop()
     await few.aclose()
