@@ -11,7 +11,7 @@ from junhong_cmp.db.pool import Pool
 from junhong_cmp.embedded.postgres_server import EmbeddedPostgres
 from junhong_cmp.polling.lag import BUCKETS, lag_bucket, lag_quantile
 from junhong_cmp.polling.stats import PollOutcome, PollStats
-from junhong_cmp.polling.stats_store import load_totals
+from junhong_cmp.polling.stats_store import load_account_totals, load_totals
 from junhong_cmp.polling.tasks import TaskType
 
 CARDDATA, CARDSTATUS = TaskType.POLLING_CARDDATA, TaskType.POLLING_CARDSTATUS
@@ -44,6 +44,23 @@ async def test_counts_of_several_processes_add_up_in_their_minute(pool: Pool, cl
 async def test_no_polls_have_no_lag(pool: Pool) -> None:
     totals = await load_totals(pool, LONG_AGO)
     assert (totals.done, totals.lag_p95) == (0, None)
+
+
+async def test_totals_are_told_apart_by_account(pool: Pool, clock: FakeClock) -> None:
+    stats = PollStats(pool, clock=clock)
+    stats.count(CARDDATA, 7, PollOutcome.DONE, 100)
+    stats.count(CARDDATA, 8, PollOutcome.DONE, 10_000)
+    stats.count(CARDSTATUS, 8, PollOutcome.FAILED, 10_000)
+    stats.count(CARDSTATUS, 8, PollOutcome.THROTTLED)
+    stats.count(CARDDATA, 9, PollOutcome.DONE, 1)
+    await stats.flush()
+    totals = await load_account_totals(pool, LONG_AGO, [7, 8, 10])
+    assert set(totals) == {7, 8}
+    assert [(each.done, each.failed, each.throttled) for each in totals.values()] == [(1, 0, 0), (1, 1, 1)]
+    assert [sum(each.lag_histogram) for each in totals.values()] == [1, 2]
+    assert totals[7].lag_p95 is not None
+    assert totals[7].lag_p95 < timedelta(seconds=1)
+    assert await load_account_totals(pool, clock.now() + timedelta(minutes=1), [7, 8]) == {}
 
 
 async def test_errors_are_grouped(pool: Pool, clock: FakeClock) -> None:

@@ -1,8 +1,9 @@
 """Poll figures in PostgreSQL: one row a minute, account and task type, and grouped errors."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
+from typing import Final
 
 from junhong_cmp.db.pool import Conn, Pool
 from junhong_cmp.polling.lag import lag_quantile
@@ -41,6 +42,16 @@ SELECT coalesce(sum(due), 0) AS due, coalesce(sum(done), 0) AS done, coalesce(su
         WHERE h.minute >= $1 GROUP BY i ORDER BY i) AS lag_histogram
 FROM poll_minute WHERE minute >= $1
 """
+_ACCOUNT_TOTALS = """
+WITH recent AS (SELECT * FROM poll_minute WHERE minute >= $1 AND account_id = ANY($2::bigint[])),
+    lags AS (
+        SELECT account_id, i, sum(n)::bigint AS n
+        FROM recent, unnest(lag_histogram) WITH ORDINALITY AS t (n, i) GROUP BY account_id, i)
+SELECT r.account_id, sum(due) AS due, sum(done) AS done, sum(failed) AS failed,
+    sum(throttled) AS throttled, sum(superseded) AS superseded,
+    ARRAY(SELECT n FROM lags AS l WHERE l.account_id = r.account_id ORDER BY i) AS lag_histogram
+FROM recent AS r GROUP BY r.account_id ORDER BY r.account_id
+"""
 
 
 @dataclass(slots=True)
@@ -70,7 +81,7 @@ class ErrorGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollTotals:
-    """Polls of all accounts and task types over a span of time."""
+    """Polls of all task types over a span of time, of every account or of one."""
 
     due: int
     done: int
@@ -84,6 +95,8 @@ class PollTotals:
         """The lag, from due to started, that 95 % of the polls kept; None without polls."""
         return lag_quantile(self.lag_histogram, 0.95)
 
+
+_FIGURES: Final = tuple(figure.name for figure in fields(PollTotals))
 
 MinuteKey = tuple[TaskType, int, datetime]
 
@@ -116,3 +129,11 @@ async def load_totals(conn: Conn | Pool, since: datetime) -> PollTotals:
     if row is None:  # pragma: no cover - an aggregate always returns its row
         raise LookupError(since)
     return PollTotals(**dict(row))
+
+
+async def load_account_totals(
+    conn: Conn | Pool, since: datetime, account_ids: Sequence[int]
+) -> dict[int, PollTotals]:
+    """Return the totals of each of the accounts that was polled in the minutes from ``since`` on."""
+    rows = await conn.fetch(_ACCOUNT_TOTALS, since, account_ids)
+    return {row["account_id"]: PollTotals(**{name: row[name] for name in _FIGURES}) for row in rows}
