@@ -311,6 +311,30 @@ async def test_an_order_that_found_no_number_was_never_sent() -> None:
     assert len(exchanges) == 2
 
 
+async def test_an_order_whose_number_is_unreadable_was_never_sent() -> None:
+    respond = platform("gone", disabledNumber=CHANGED)
+    outcome, exchanges = await outcome_of("ctcc", respond, CARD, call="stop")
+    assert isinstance(outcome, Transient)
+    assert not outcome.maybe_executed
+    assert [asked(exchange)["method"] for exchange in exchanges] == ["getTelephone"]
+
+
+async def test_a_number_that_differs_from_ours_is_asked_for_anew() -> None:
+    numbers = ["1410999999999", NUMBER]
+
+    async def respond(exchange: Exchange) -> None:
+        if asked(exchange)["method"] == "getTelephone":
+            await exchange.send(json_answer({"RESULT": "0", "SMSG": numbers.pop(0)}))
+        else:
+            await exchange.send(CHANGED)
+
+    card = CardRef(1, CARD.iccid, msisdn=NUMBER)
+    async with scripted_server(respond) as server, asking("ctcc", server.url) as driver:
+        with pytest.raises(WrongCard):
+            await driver.stop(ACCOUNT, card, "s1")
+        assert (await driver.stop(ACCOUNT, card, "s2")).state is OperationState.PENDING
+
+
 async def test_a_result_about_another_number_is_refused() -> None:
     page = http_answer(b"<SvcCont><result>0</result><number>1410999999999</number></SvcCont>")
     outcome, _ = await outcome_of("ctcc", platform(disabledNumber=page), CARD, call="stop")

@@ -23,7 +23,7 @@ from junhong_cmp.gateway.drivers.ctcc_fields import object_of
 from junhong_cmp.gateway.drivers.ctcc_numbers import echoed_number, is_about, local_number
 from junhong_cmp.gateway.drivers.ctcc_signing import access_of, signed_query
 from junhong_cmp.gateway.drivers.gaps import NoBatches, NoOperationQuery
-from junhong_cmp.gateway.errors import CardUnknown, GatewayError, Transient, WrongCard
+from junhong_cmp.gateway.errors import BadResponse, CardUnknown, GatewayError, Transient, WrongCard
 from junhong_cmp.gateway.http_refusals import refusal_by_status
 from junhong_cmp.gateway.operations import OperationAnswer, OperationState
 from junhong_cmp.gateway.sessions import SessionAnswer
@@ -102,7 +102,9 @@ class CtccDriver(NoBatches, NoOperationQuery):
     ) -> OperationAnswer:
         try:
             number = await self._number_of(account, card)
-        except Transient as error:
+        except WrongCard:
+            raise
+        except (BadResponse, Transient) as error:
             raise Transient(str(error), maybe_executed=False) from error
         order = {"access_number": number, "acctCd": "", "orderTypeId": order_type}
         with self._forgetting_astray(account, card):
@@ -132,6 +134,7 @@ class CtccDriver(NoBatches, NoOperationQuery):
             if len(self._numbers) > _REMEMBERED_NUMBERS:
                 self._numbers.popitem(last=False)
         if card.msisdn and local_number(card.msisdn) != number:
+            del self._numbers[key]  # one of the two has changed: the next call asks anew
             raise WrongCard("平台上此卡的接入号与登记的不符")
         return number
 
