@@ -106,9 +106,9 @@ def apply_reading(state: UsageState, used_kb: int, at: datetime, terms: BillingT
     is_early = at - started < START_NOISE
     if cycle == state.cycle:
         return _within_cycle(state, used_kb, at, is_early=is_early)
-    if is_early and 0 < state.cycle_used_kb <= used_kb:
+    if is_early and 0 < _last_of_old_cycle(state, started) <= used_kb:
         return UsageChange(_seen(state, used_kb, at))
-    return _next_cycle(state, used_kb, at, cycle=cycle, started=started)
+    return _next_cycle(state, used_kb, at, cycle=cycle, late_kb=_late_growth(state, used_kb, cycle, terms))
 
 
 def _within_cycle(state: UsageState, used_kb: int, at: datetime, *, is_early: bool) -> UsageChange:
@@ -121,13 +121,27 @@ def _within_cycle(state: UsageState, used_kb: int, at: datetime, *, is_early: bo
     return UsageChange(seen, anomaly=UsageAnomaly.ROLLBACK if deepens and not is_early else None)
 
 
+def _last_of_old_cycle(state: UsageState, started: datetime) -> int:
+    """Return the last the old cycle's counter has shown, be it since the new cycle began at ``started``.
+
+    Less than that is a counter that was reset, even if it is above the old mark again.
+    """
+    is_held = state.last_reading_at is not None and state.last_reading_at >= started
+    return max(state.cycle_used_kb, (state.last_reading_kb or 0) if is_held else 0)
+
+
+def _late_growth(state: UsageState, used_kb: int, cycle: CycleId, terms: BillingTerms) -> int:
+    """Return what readings held over in a noisy start had grown by, if that was the old cycle's."""
+    held_kb, held_at = state.last_reading_kb or 0, state.last_reading_at
+    held_in = None if held_at is None else billing_cycle(held_at, terms.billing_day, terms.tz)
+    if held_in in (None, state.cycle) or (held_in == cycle and used_kb >= held_kb):
+        return 0  # nothing was held over, or the counter never dropped: it is the new cycle's own
+    return max(0, held_kb - state.cycle_used_kb)
+
+
 def _next_cycle(
-    state: UsageState, used_kb: int, at: datetime, *, cycle: CycleId, started: datetime
+    state: UsageState, used_kb: int, at: datetime, *, cycle: CycleId, late_kb: int
 ) -> UsageChange:
-    late_kb = 0
-    if state.last_reading_at is not None and state.last_reading_at >= started:
-        held_kb = state.last_reading_kb or 0
-        late_kb = max(0, held_kb - state.cycle_used_kb) if used_kb < held_kb else 0
     closed = None if state.cycle is None else (state.cycle, state.cycle_used_kb + late_kb)
     return UsageChange(UsageState(cycle, used_kb, used_kb, at), delta_kb=used_kb + late_kb, closed=closed)
 
