@@ -1,4 +1,4 @@
-"""A pytest plugin that takes one guard out of a polling script, as a careless change would.
+"""A pytest plugin that takes one guard out of a script, as a careless change would.
 
 ``JUNHONG_TEST_MUTANT`` names the mutant. Only the text handed to Redis differs; no file is touched.
 """
@@ -9,13 +9,25 @@ from typing import Final
 
 from junhong_cmp.asynq.scripting import LuaScript
 
+POLLING: Final = "junhong_cmp.polling"
+LEADERSHIP: Final = "junhong_cmp.leadership"
+CLAIM_TESTS: Final = (
+    "tests/polling/test_scripts.py",
+    "tests/polling/test_claims_model.py",
+    "tests/chaos/test_guards.py",
+)
+SLOT_TESTS: Final = ("tests/polling/test_concurrency.py",)
+LEASE_TESTS: Final = ("tests/leadership/test_lease_store.py",)
+
 
 @dataclass(frozen=True)
 class Mutant:
-    """A mutant is one script with some of its text replaced."""
+    """A mutant is one script with some of its text replaced, and the tests that have to notice."""
 
     script: str
     replaced: tuple[tuple[str, str], ...]
+    package: str = POLLING
+    tests: tuple[str, ...] = CLAIM_TESTS
 
     def source_of(self, source: str) -> str:
         """Return the script without its guard; a guard that is not found is an error."""
@@ -29,6 +41,9 @@ _OWNED: Final = "if score and tonumber(score) == tonumber(ARGV[i + 1]) then"
 _ANYBODYS: Final = "if score then"
 _MISSING_TOO: Final = "if not score or tonumber(score) == tonumber(ARGV[i + 1]) then"
 _FENCED: Final = ("if fence ~= ARGV[1] then", "if false then")
+_HELD: Final = "if holder ~= '' and holder ~= ARGV[1] and expires > now and state ~= ARGV[6] then"
+_IN_FLIGHT: Final = "if redis.call('ZSCORE', KEYS[1], ARGV[i]) or (has_riders and redis.call('ZSCORE', KEYS[2], ARGV[i])) then"
+_FOREIGN: Final = "if lease[1] ~= ARGV[1] or lease[2] ~= ARGV[2] then"
 
 MUTANTS: Final = {
     "claim-without-fence": Mutant("claim", (_FENCED,)),
@@ -59,6 +74,24 @@ MUTANTS: Final = {
             ("'XX', ", ""),
         ),
     ),
+    "card-in-flight-twice": Mutant("admit", ((_IN_FLIGHT, "if false then"),), tests=SLOT_TESTS),
+    "slot-of-another-released": Mutant(
+        "release",
+        (("if lease and tonumber(lease) == tonumber(ARGV[i + 1]) then", "if lease then"),),
+        tests=SLOT_TESTS,
+    ),
+    "lease-taken-from-a-living": Mutant("acquire", ((_HELD, "if false then"),), LEADERSHIP, LEASE_TESTS),
+    "lease-never-taken-from-a-dead": Mutant(
+        "acquire", ((" and state ~= ARGV[6] then", " then"),), LEADERSHIP, LEASE_TESTS
+    ),
+    "epoch-without-growth": Mutant(
+        "acquire",
+        (("text(math.max(whole(lease[2]) + 1, whole(ARGV[7]) + 1, now))", "text(now)"),),
+        LEADERSHIP,
+        LEASE_TESTS,
+    ),
+    "lease-of-another-renewed": Mutant("renew", ((_FOREIGN, "if false then"),), LEADERSHIP, LEASE_TESTS),
+    "lease-of-another-released": Mutant("release", ((_FOREIGN, "if false then"),), LEADERSHIP, LEASE_TESTS),
 }
 """One guard a mutant. Where the comparison and XX guard the same thing, both go: either alone suffices."""
 
@@ -74,7 +107,7 @@ def _infect(mutant: Mutant) -> None:
 
     def infected(package: str, *names: str) -> LuaScript:
         script = load(package, *names)
-        if names != (mutant.script,) or package != "junhong_cmp.polling":
+        if names[-1] != mutant.script or package != mutant.package:
             return script
         return LuaScript(mutant.source_of(script.source))
 
