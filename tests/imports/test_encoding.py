@@ -102,9 +102,11 @@ def test_a_large_workbook_is_refused_before_its_end() -> None:
         inspector.feed(bytes(5000))
 
 
-def test_an_odd_utf16_file_is_refused() -> None:
-    with pytest.raises(FileRefusedError, match="无法识别文件编码"):
-        inspect(codecs.BOM_UTF16_LE + b"I\0C")
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "gb18030"])
+def test_other_encodings_cut_within_a_character_are_damaged_too(encoding: str) -> None:
+    data = (TEXT * 20 + "套").encode(encoding)[:-1]
+    with pytest.raises(FileRefusedError, match=f"{encoding.upper()} 文本在一个字符中间被截断"):
+        inspect(data)
 
 
 def test_an_empty_file_is_refused() -> None:

@@ -24,6 +24,8 @@ _MARKS: Final = (
 _WIDE_CHAR: Final = re.compile("[\u0800-\uffff]")
 _PROOF_CHARS: Final = 4
 """So many valid three-byte sequences, and nothing invalid before them, do not happen in GB18030."""
+_CUT_SHORT: Final = {"unexpected end of data", "incomplete multibyte sequence", "truncated data"}
+"""What the decoders say to a character whose last bytes are missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +74,12 @@ class _Candidate:
             self._proof += sum(1 for _ in islice(_WIDE_CHAR.finditer(text), _PROOF_CHARS))
 
     def _refuse_damaged(self, error: UnicodeDecodeError) -> None:
-        """Refuse a file that UTF-8 alone explains, but for the byte where it breaks."""
-        if not self.encoding.startswith("utf-8"):
-            return
-        self._gather_proof(error.object[: error.start].decode(errors="ignore"))
-        if self._proof and error.reason == "unexpected end of data":
-            raise FileRefusedError("文件已损坏：UTF-8 文本在一个字符中间被截断，请重新导出或重新上传")
-        if self._proof >= _PROOF_CHARS:
+        """Refuse a file that this encoding alone explains, but for the byte where it breaks."""
+        self._gather_proof(error.object[: error.start].decode(self.encoding, errors="ignore"))
+        name = self.encoding.removesuffix("-sig").upper()
+        if (self._proof or self._wide) and error.reason in _CUT_SHORT:
+            raise FileRefusedError(f"文件已损坏：{name} 文本在一个字符中间被截断，请重新导出或重新上传")
+        if self._proof >= _PROOF_CHARS and name == "UTF-8":
             line = self.line_ends + error.object[: error.start].count(b"\n") + 1
             raise FileRefusedError(
                 f"文件已损坏或混用了两种编码：第 {line} 行之前是 UTF-8，从该行起不是；请统一编码后重新导出"
