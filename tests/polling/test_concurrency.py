@@ -3,9 +3,11 @@ import itertools
 from datetime import timedelta
 
 from redis.asyncio import Redis
+from structlog.testing import capture_logs
 from tests.polling.samples import make_account
 from tests.waiting import wait_until
 
+from junhong_cmp.embedded.redis_server import EmbeddedRedis
 from junhong_cmp.polling import keys
 from junhong_cmp.polling.concurrency import AccountConcurrency, Refusal, Slot
 from junhong_cmp.polling.tasks import TaskType
@@ -121,7 +123,8 @@ async def test_a_batch_takes_one_token_and_a_slot_for_each_card(redis: Redis) ->
     assert 0 < waits.pop() <= 0.1
     assert await concurrency.in_flight([7]) == {7: 2}, "calls, not cards"
     assert await concurrency.acquire(account, CARDDATA, 1000) is Refusal.SATURATED
-    await concurrency.release_batch([slot for slot in first if isinstance(slot, Slot)])
+    concurrency.release_soon([slot for slot in first if isinstance(slot, Slot)])
+    await concurrency.close()
     assert await concurrency.in_flight([7]) == {7: 1}
     assert await redis.zcard(keys.account_riders(7)) == 8
 
@@ -139,7 +142,22 @@ async def test_many_batches_at_once_are_told_apart(redis: Redis) -> None:
     for batch, slots in zip(batches, got, strict=True):
         assert [slot.member for slot in slots if isinstance(slot, Slot)] == [f"carddata:{n}" for n in batch]
     assert await concurrency.in_flight([7]) == {7: 20}
-    await asyncio.gather(
-        *(concurrency.release_batch([slot for slot in slots if isinstance(slot, Slot)]) for slots in got)
-    )
+    for slots in got:
+        concurrency.release_soon([slot for slot in slots if isinstance(slot, Slot)])
+    await concurrency.close()
     assert await redis.exists(keys.account_slots(7), keys.account_riders(7)) == 0
+
+
+async def test_a_slot_that_cannot_be_given_back_is_told_and_left_to_its_lease(
+    redis: Redis, redis_server: EmbeddedRedis
+) -> None:
+    concurrency, account = AccountConcurrency(redis), make_account(qps=1000.0)
+    slot = await concurrency.acquire(account, CARDDATA, 1)
+    assert isinstance(slot, Slot)
+    await redis_server.stop()
+    with capture_logs() as logs:
+        concurrency.release_soon([slot])
+        await concurrency.close()
+        await wait_until(lambda: bool(logs), description="the complaint")
+    assert logs[0]["event"] == "在途名额未能归还，等待其到期"
+    await redis_server.start()

@@ -19,19 +19,20 @@ async def guard(pool: Pool, clock: FakeClock) -> WriteGuard:
 
 
 async def test_nothing_is_asked_of_the_database_while_nothing_was_refused(guard: WriteGuard) -> None:
-    assert await guard.may_write()
+    assert not guard.is_closed
     guard.note(ValueError("of one card alone"))
-    assert await guard.may_write()
+    assert not guard.is_closed
 
 
 async def test_a_refused_write_is_remembered_until_one_succeeds(guard: WriteGuard, clock: FakeClock) -> None:
     with capture_logs() as logs:
         guard.note(REFUSED)
         guard.note(REFUSED)
-        assert not await guard.may_write()
+        assert guard.is_closed
+        assert not await guard.try_write()
         clock.advance(1.1)
-        assert await guard.may_write()
-        assert await guard.may_write()
+        assert await guard.try_write()
+        assert not guard.is_closed
     assert [entry["event"] for entry in logs] == [
         "数据库拒绝写入，暂停调用运营商",
         "数据库恢复可写，恢复调用运营商",

@@ -60,6 +60,10 @@ class MicroBatcher(Generic[T, R]):
         """
         return await self._put(item)
 
+    def submit_soon(self, item: T) -> asyncio.Future[R]:
+        """Put the item into the next flush without waiting for it; the future tells its outcome."""
+        return self._put(item)
+
     async def submit_many(self, items: Iterable[T]) -> list[R | Exception]:
         """Return each item's result or exception, in order."""
         futures = [self._put(item) for item in items]

@@ -97,7 +97,6 @@ class PollingBase:
             concurrency=self.concurrency,
             endings=endings,
             clock=self.clock,
-            redis_outage=self._redis,
         )
         self._batch = BatchTurn(
             queue_manager=self.queue_manager,
@@ -106,7 +105,6 @@ class PollingBase:
             endings=endings,
             single=self._single,
             clock=self.clock,
-            redis_outage=self._redis,
         )
 
     async def close(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from junhong_cmp.asynq.outages import FAULTS, OutageLog
+from junhong_cmp.asynq.outages import FAULTS
 from junhong_cmp.clock import Clock
 from junhong_cmp.gateway.client import CardRef
 from junhong_cmp.gateway.errors import BadRequest, BadResponse, GatewayError, NotOffered
@@ -51,7 +51,6 @@ class BatchTurn:
     endings: TurnEndings
     single: SingleTurn
     clock: Clock
-    redis_outage: OutageLog
 
     async def run(self, payload: BatchPayload, query: PollQuery[Any]) -> None:
         """Poll those of the cards whose claims still hold."""
@@ -137,12 +136,7 @@ class BatchTurn:
                 await asyncio.sleep(slots[0].wait_s)
             return await query.ask_batch(prepared.gateway, gateway_account(prepared.account), cards)
         finally:
-            try:
-                await self.concurrency.release_batch(slots)
-            except (
-                FAULTS
-            ) as error:  # their leases run out by themselves; the answers in hand are worth keeping
-                self.redis_outage.failed(error)
+            self.concurrency.release_soon(slots)
 
     async def _keep(
         self, admitted: Sequence[_Asked], answers: Mapping[int, Any], query: PollQuery[Any]

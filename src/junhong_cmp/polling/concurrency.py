@@ -1,12 +1,12 @@
 """How many calls of an account may be in flight, how fast they may follow, how many in all; no card twice."""
 
+import asyncio
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.asynq.outages import FAULTS, is_outage
@@ -25,8 +25,7 @@ MOST_SLOTS: Final = 250
 """Slots one script takes or releases, so that it does not hold Redis for long."""
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(NamedTuple):
     """An in-flight slot, held until ``lease`` (unix ms) at the latest; call after ``wait_s`` seconds."""
 
     account_id: int
@@ -47,8 +46,7 @@ class Refusal(Enum):
 _Admission = Slot | Refusal
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(NamedTuple):
     """A call somebody wants to make: the slots it needs, one for each of its cards."""
 
     account: CarrierAccount
@@ -107,10 +105,15 @@ class AccountConcurrency:
         """Give the slot back; one whose lease ran out is left to its next holder."""
         await self._releases.submit((slot,))
 
-    async def release_batch(self, slots: Sequence[Slot]) -> None:
-        """Give the slots of one call back."""
+    def release_soon(self, slots: Sequence[Slot]) -> None:
+        """Give the slots of one call back without waiting for it; if it fails, their leases run out."""
         if slots:
-            await self._releases.submit(slots)
+            self._releases.submit_soon(slots).add_done_callback(self._report)
+
+    def _report(self, released: asyncio.Future[None]) -> None:
+        error = None if released.cancelled() else released.exception()
+        if error is not None:
+            self._rare.warning("在途名额未能归还，等待其到期", error=type(error).__name__)
 
     def budget_rest(self, account: CarrierAccount, refusal: Refusal) -> timedelta | None:
         """Return when a budget that refused a call is renewed; None for what is no matter of a budget."""

@@ -1,6 +1,6 @@
 """How a poll ends: what its outcome means for the card, its account, and when it is due again."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 
 import structlog
@@ -62,7 +62,7 @@ class TurnEndings:
         rule = None if card is None else self.config_manager.rule_for(card, turn.task_type)
         if card is None or rule is None or card.account_id != turn.payload.account_id:
             return Ending(PollOutcome.DONE, None)  # another rule may apply to what has changed, or none
-        return self._next(turn, replace(prepared, card=card, rule=rule), PollOutcome.DONE)
+        return self._next(turn, prepared._replace(card=card, rule=rule), PollOutcome.DONE)
 
     async def refused(self, turn: Turn, prepared: Prepared, refusal: Refusal) -> Ending:
         """End a turn that was not admitted: it comes back a little later, or with its budget."""

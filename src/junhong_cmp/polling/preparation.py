@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from junhong_cmp.cards.model import Card, CarrierAccount
 from junhong_cmp.cards.store import load_cards
@@ -21,8 +22,7 @@ from junhong_cmp.polling.turn import REMOVED, Ending, Turn, put_back
 from junhong_cmp.polling.write_guard import WriteGuard
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(NamedTuple):
     """A poll with nothing in its way but the account's limits."""
 
     card: Card
@@ -60,7 +60,7 @@ class TurnPreparation:
         """Return what the question needs, or how the turn ends without one."""
         try:
             card = await self._loads.submit(turn.payload.card_id)
-            if not await self.guard.may_write():
+            if self.guard.is_closed and not await self.guard.try_write():
                 return self._put_back(turn)
             return await self._judge(turn, card)
         except DATABASE_FAULTS as error:  # without it the answer could not be kept: do not even ask
@@ -71,7 +71,7 @@ class TurnPreparation:
         """Do the same for the cards of one task, which are loaded together."""
         try:
             cards = await load_cards(self.pool, [turn.payload.card_id for turn in turns])
-            if not await self.guard.may_write():
+            if self.guard.is_closed and not await self.guard.try_write():
                 return [self._put_back(turn) for turn in turns]
             return [await self._judge(turn, cards.get(turn.payload.card_id)) for turn in turns]
         except DATABASE_FAULTS as error:

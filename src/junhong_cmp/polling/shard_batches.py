@@ -2,8 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from junhong_cmp.asynq.outages import FAULTS
 from junhong_cmp.db.batching import MicroBatcher
@@ -18,8 +17,7 @@ _MOST: Final = 250
 """Cards of a batch; if all wait in one shard, one script must not hold Redis for long."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(NamedTuple):
     """One card's part of a batch: its shard and the arguments of the script."""
 
     shard: ShardId

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.asynq.script_client import ScriptClient
@@ -14,8 +14,7 @@ from junhong_cmp.polling.shards import ShardId
 _PACKAGE: Final = __package__ or ""
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """A card claimed from its shard: ``claim`` and ``due`` are unix milliseconds of Redis time."""
 
     card_id: int
@@ -33,8 +32,7 @@ class ClaimBatch:
     foreign: Sequence[bytes] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(NamedTuple):
     """A started poll: its new claim, and the Redis time at which it was given."""
 
     claim: int

@@ -4,7 +4,6 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from junhong_cmp.asynq.outages import FAULTS, OutageLog
 from junhong_cmp.clock import Clock
 from junhong_cmp.gateway.client import CardRef
 from junhong_cmp.polling.concurrency import AccountConcurrency, Refusal, Slot
@@ -26,7 +25,6 @@ class SingleTurn:
     concurrency: AccountConcurrency
     endings: TurnEndings
     clock: Clock
-    redis_outage: OutageLog
 
     async def run(self, payload: PollPayload, query: PollQuery[Any]) -> None:
         """Poll the card, if its claim still holds."""
@@ -79,10 +77,4 @@ class SingleTurn:
                 CardRef(card.id, card.iccid, card.msisdn),
             )
         finally:
-            await self._release(slot)
-
-    async def _release(self, slot: Slot) -> None:
-        try:
-            await self.concurrency.release(slot)
-        except FAULTS as error:  # its lease runs out by itself; the answer in hand is worth keeping
-            self.redis_outage.failed(error)
+            self.concurrency.release_soon((slot,))

@@ -1,8 +1,7 @@
 """Names and payloads of the platform's tasks, as they stand on the wire."""
 
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 import orjson
 
@@ -49,8 +48,7 @@ POLLING_TASK_TYPES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PollPayload:
+class PollPayload(NamedTuple):
     """What a poll task carries: the card, its account, the claim, and when the card was due.
 
     ``claim`` and ``due`` are unix milliseconds of Redis time; ``due`` 0 means unknown.

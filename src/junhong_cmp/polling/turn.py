@@ -1,9 +1,8 @@
 """The state of one poll under way, and the ways it can end."""
 
 import random
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from junhong_cmp.polling.due import milliseconds
 from junhong_cmp.polling.shard_scripts import Started
@@ -12,8 +11,7 @@ from junhong_cmp.polling.stats import PollOutcome
 from junhong_cmp.polling.tasks import PollPayload, TaskType
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(NamedTuple):
     """A turn is one started poll; it tells Redis time by the monotonic clock since its start."""
 
     task_type: TaskType
@@ -32,8 +30,7 @@ class Turn:
         return self.started.now_ms + int((monotonic - self.began) * 1000)
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(NamedTuple):
     """How a turn ends: what is counted, and when the card is next due (None: it is removed)."""
 
     outcome: PollOutcome | None

@@ -45,10 +45,13 @@ class WriteGuard:
             self._refused = True
             log.warning("数据库拒绝写入，暂停调用运营商", error=type(error).__name__)
 
-    async def may_write(self) -> bool:
-        """Tell whether a write would be taken, as far as is known; while one caller tries, others don't."""
-        if not self._refused:
-            return True
+    @property
+    def is_closed(self) -> bool:
+        """Whether a write was refused and none has been taken since."""
+        return self._refused
+
+    async def try_write(self) -> bool:
+        """Tell whether writes are taken again, by a write if it is time; while one tries, others don't."""
         if self._probing.locked() or self._clock() < self._next_probe:
             return False
         async with self._probing:
