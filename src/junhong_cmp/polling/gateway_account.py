@@ -1,7 +1,7 @@
-"""A carrier account as the gateway wants it."""
+"""Carrier accounts and cards as the gateway wants them."""
 
-from junhong_cmp.cards.model import CarrierAccount
-from junhong_cmp.gateway.client import GatewayAccount
+from junhong_cmp.cards.model import Card, CarrierAccount
+from junhong_cmp.gateway.client import CardRef, GatewayAccount
 
 
 def gateway_account(account: CarrierAccount) -> GatewayAccount:
@@ -19,3 +19,13 @@ def gateway_account(account: CarrierAccount) -> GatewayAccount:
         billing_day=account.billing_day,
         tz=account.tz,
     )
+
+
+def card_ref(card: Card) -> CardRef:
+    """Return what a call needs of the card.
+
+    A card its carrier denies knowing by its number is asked for by its MSISDN every other time: whichever of
+    the two the carrier knows brings it back.
+    """
+    by_msisdn = card.orphan and card.msisdn is not None and card.not_found_count % 2 == 1
+    return CardRef(card.id, card.iccid, card.msisdn, by_msisdn)
