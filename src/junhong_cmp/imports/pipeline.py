@@ -56,8 +56,9 @@ async def _take(items: AsyncGenerator[T, None]) -> tuple[T, ...]:
 class Announcing:
     """An announcing tells of new cards beside the next write, one announcement at a time.
 
-    So when a process dies, at most the cards of the last two chunks were not told of. Leave its block
-    to have the last announcement done; an exception in the block breaks it off.
+    So when a process dies, at most the cards of the last two chunks were not told of. The announcement
+    under way is done when its block is left, also by an error: its cards are committed. Only a
+    cancellation breaks it off.
     """
 
     def __init__(self, tell: Callable[[Sequence[Card]], Awaitable[object]]) -> None:
@@ -73,6 +74,8 @@ class Announcing:
         if error is None:
             await self.settle()
         elif self._under_way is not None:
+            if isinstance(error, Exception):
+                await _finish(self._under_way)
             await _end(self._under_way)
 
     async def hand(self, cards: Sequence[Card]) -> None:
@@ -89,6 +92,15 @@ class Announcing:
 
     async def _announce(self, cards: Sequence[Card]) -> None:
         await self._tell(cards)
+
+
+async def _finish(task: asyncio.Task[T]) -> None:
+    """Wait until a task has ended, however it does; a cancellation meanwhile ends it too."""
+    try:
+        await asyncio.wait([task])
+    except asyncio.CancelledError:
+        await _end(task)
+        raise
 
 
 async def _end(task: asyncio.Task[T]) -> None:
