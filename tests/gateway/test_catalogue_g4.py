@@ -1,6 +1,7 @@
 """G4: whatever bytes come back, the caller gets a checked answer or one short, clean reason."""
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from datetime import UTC, datetime
@@ -186,4 +187,5 @@ def test_any_bytes_at_all_instead_of_http_are_a_reason() -> None:
 
 
 def _dumps(value: object) -> bytes:
-    return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS, default=str)
+    """Write JSON as Python does: with Infinity, and integers of any size."""
+    return json.dumps(value).encode()
