@@ -9,12 +9,11 @@ import structlog
 
 from junhong_cmp.asynq.outages import FAULTS
 from junhong_cmp.clock import Clock
-from junhong_cmp.gateway.client import CardRef
 from junhong_cmp.gateway.errors import BadRequest, BadResponse, GatewayError, NotOffered
 from junhong_cmp.polling.batch_payload import BatchPayload
 from junhong_cmp.polling.concurrency import AccountConcurrency, Refusal, Slot
 from junhong_cmp.polling.endings import TurnEndings
-from junhong_cmp.polling.gateway_account import gateway_account
+from junhong_cmp.polling.gateway_account import card_ref, gateway_account
 from junhong_cmp.polling.preparation import Prepared, TurnPreparation
 from junhong_cmp.polling.query import PollQuery
 from junhong_cmp.polling.queue_manager import PollingQueueManager
@@ -128,9 +127,7 @@ class BatchTurn:
         self, slots: Sequence[Slot], query: PollQuery[Any], admitted: Sequence[_Asked]
     ) -> Mapping[int, Any | GatewayError]:
         prepared = admitted[0].prepared
-        cards = [
-            CardRef(card.id, card.iccid, card.msisdn) for card in (asked.prepared.card for asked in admitted)
-        ]
+        cards = [card_ref(asked.prepared.card) for asked in admitted]
         try:
             if slots[0].wait_s > 0:
                 await asyncio.sleep(slots[0].wait_s)

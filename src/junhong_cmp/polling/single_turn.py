@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from junhong_cmp.clock import Clock
-from junhong_cmp.gateway.client import CardRef
 from junhong_cmp.polling.concurrency import AccountConcurrency, Refusal, Slot
 from junhong_cmp.polling.endings import TurnEndings
-from junhong_cmp.polling.gateway_account import gateway_account
+from junhong_cmp.polling.gateway_account import card_ref, gateway_account
 from junhong_cmp.polling.preparation import Prepared, TurnPreparation
 from junhong_cmp.polling.query import PollQuery
 from junhong_cmp.polling.queue_manager import PollingQueueManager
@@ -74,7 +73,7 @@ class SingleTurn:
             return await query.ask(
                 prepared.gateway,
                 gateway_account(prepared.account),
-                CardRef(card.id, card.iccid, card.msisdn),
+                card_ref(card),
             )
         finally:
             self.concurrency.release_soon((slot,))
