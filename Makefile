@@ -62,7 +62,7 @@ interop: setup ## against Go's Asynq, its command line and asynqmon (needs Go; R
 	JUNHONG_TEST_REDIS=$(REDIS) $(PYTEST) -n 4 --dist loadfile -m interop tests/interop
 
 chaos: setup ## kill, freeze, cut, flush: a fleet broken on purpose; ends with one JSON line
-	$(PYTEST) -q -n 3 --dist load -m chaos tests/chaos tests/db/test_retrying.py
+	$(PYTEST) -q -n 3 --dist worksteal -m chaos tests/chaos tests/db/test_retrying.py
 
 bench: setup ## measure; figures go to docs/benchmarks.md
 	@for script in $(filter-out %/bench_asynq.py %/bench_leader.py %/bench_poll.py %/bench_import.py,$(wildcard benchmarks/bench_*.py)); do \
