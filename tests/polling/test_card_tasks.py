@@ -1,0 +1,36 @@
+"""Tasks about single cards are enqueued once, and the same order is one task."""
+
+from redis.asyncio import Redis
+
+from junhong_cmp.asynq.client import Client
+from junhong_cmp.asynq.inspector import Inspector
+from junhong_cmp.asynq.states import TaskState
+from junhong_cmp.polling.card_payload import CardPayload, Order
+from junhong_cmp.polling.card_tasks import CardTasks
+from junhong_cmp.polling.operation_rules import OperationKind
+from junhong_cmp.polling.tasks import CRON_QUEUE, TaskType
+
+
+async def payloads(redis: Redis) -> list[CardPayload]:
+    tasks = await Inspector(redis).list_tasks(CRON_QUEUE, TaskState.PENDING)
+    assert {task.type for task in tasks} == {TaskType.POLLING_PROTECT}
+    return sorted((CardPayload.decode(task.payload) for task in tasks), key=lambda payload: payload.card_id)
+
+
+async def test_a_card_is_decided_about_once_however_many_ask(redis: Redis) -> None:
+    tasks = CardTasks(Client(redis))
+    assert await tasks.protect([]) == 0
+    made = [await tasks.protect([1, 2]), await tasks.protect([2, 3])]
+    assert made[0] == 2
+    assert sum(made) in {3, 4}, "a period of five minutes may end between the two"
+    assert {payload.card_id for payload in await payloads(redis)} == {1, 2, 3}
+
+
+async def test_an_order_handed_in_twice_is_one(redis: Redis) -> None:
+    tasks = CardTasks(Client(redis))
+    order = Order(OperationKind.STOP, "request-1")
+    await tasks.order(5, order)
+    await tasks.order(5, order)
+    await tasks.send(operation_id=9, card_id=6, sends=1)
+    await tasks.send(operation_id=9, card_id=6, sends=1)
+    assert await payloads(redis) == [CardPayload(5, order), CardPayload(6)]
