@@ -22,13 +22,6 @@ def test_usage_is_cut_to_two_places_as_the_platform_does(used_kb: int, written: 
     assert read_reply(pages.usage("1", used_kb).body).fields["TOTAL_BYTES_CNT"] == written
 
 
-def test_what_is_written_can_be_read_whatever_it_says() -> None:
-    reply = read_reply(pages.order_result("transient", "9001", "系统<忙>&").body)
-    assert (reply.code, reply.text) == ("9001", "系统<忙>&")
-    assert read_reply(pages.sentence("x", "-4", "没有").body).code == "-4"
-    assert read_reply(pages.sentence("x", "", "没有").body).text == "没有"
-
-
 @given(st.integers(0, 2**40))
 def test_what_is_cut_off_is_less_than_eleven_kb(used_kb: int) -> None:
     told = used_kb_of({"TOTAL_BYTES_CNT": pages.volume_of(used_kb)})

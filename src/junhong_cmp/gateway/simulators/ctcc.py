@@ -14,6 +14,7 @@ from junhong_cmp.gateway.simulator_cards import RUNNING, STOPPED, Operation
 from junhong_cmp.gateway.simulator_faults import Fault
 from junhong_cmp.gateway.simulators import ctcc_pages as pages
 from junhong_cmp.gateway.simulators.ctcc_methods import METHODS, TARGETS, Method, access_number_of, problem_of
+from junhong_cmp.gateway.simulators.ctcc_results import order_result, sentence
 from junhong_cmp.gateway.simulators.dialect import PROXY_ERROR, Question, Reply, Request, SimulatorParts
 
 T = TypeVar("T")
@@ -49,13 +50,13 @@ class CtccDialect:
         query = request.query
         method = METHODS.get(query.get("method", ""))
         if method is None or any(not query.get(name) for name in _COMMON):
-            return pages.sentence("bad_request", "-2", "缺少必需的参数")
+            return sentence("bad_request", "-2", "缺少必需的参数")
         if not self._is_the_customer(query):
-            return pages.sentence("auth", "-1", "账号或口令有误")
+            return sentence("auth", "-1", "账号或口令有误")
         if problem := problem_of(method, query):
-            return pages.sentence(*problem)
+            return sentence(*problem)
         if not self._is_signed(query, method):
-            return pages.sentence("auth", "-3", "签名有误")
+            return sentence("auth", "-3", "签名有误")
         return self._question(query, method)
 
     def answer(self, question: Question, now: datetime) -> Reply:
@@ -64,7 +65,7 @@ class CtccDialect:
             return self._list(int(question.fields["page"]), now)
         iccid, asked = question.iccids[0], question.fields["asked"]
         if not self._book.knows(iccid):
-            return pages.sentence("card_unknown", "-4", "没有这个号码")
+            return sentence("card_unknown", "-4", "没有这个号码")
         if question.op in TARGETS:
             return self._operate(iccid, question.op, now)
         return self._answers[question.fields["method"]](iccid, asked, now)
@@ -72,13 +73,11 @@ class CtccDialect:
     def too_fast(self, retry_after_s: int) -> Reply:
         """Refuse in a sentence; the platform does not say for how long."""
         del retry_after_s
-        return pages.sentence("throttled", "101004", "调用过于频繁")
+        return sentence("throttled", "101004", "调用过于频繁")
 
     def fail(self, fault: Fault) -> Reply:
         """Fail as the system behind the platform does, or as a proxy in between would."""
-        return (
-            PROXY_ERROR if fault is Fault.PROXY_ERROR else pages.order_result("transient", "9001", "系统忙")
-        )
+        return PROXY_ERROR if fault is Fault.PROXY_ERROR else order_result("transient", "9001", "系统忙")
 
     def _is_the_customer(self, query: Mapping[str, str]) -> bool:
         same_user = hmac.compare_digest(query["user_id"].encode(), self._access.user_id.encode())
@@ -97,7 +96,7 @@ class CtccDialect:
         number = query.get("access_number", "")
         iccid = query.get("iccid") or self._iccids.get(number)
         if iccid is None:
-            return pages.sentence("card_unknown", "-4", "没有这个号码")
+            return sentence("card_unknown", "-4", "没有这个号码")
         op = method.op or ("stop" if query["orderTypeId"] == TARGETS["stop"] else "resume")
         return Question(op, account, (iccid,), fields={"method": query["method"], "asked": number or iccid})
 
@@ -127,15 +126,15 @@ class CtccDialect:
     def _operate(self, iccid: str, op: str, now: datetime) -> Reply:
         latest = self._orders.get(iccid)
         if latest is not None and latest.state(now) is OperationState.PENDING:
-            return pages.sentence("transient", "-7", "此号码有业务正在办理")
+            return sentence("transient", "-7", "此号码有业务正在办理")
         target = STOPPED if op == "stop" else RUNNING
         order = self._book.operate(iccid, target, f"{iccid}:{op}:{now.isoformat()}", now)
         if order is None and op == "stop":
-            return pages.sentence("already_done", "", "已存在停机类型为120000的停机记录")
+            return sentence("already_done", "", "已存在停机类型为120000的停机记录")
         if order is None:
-            return pages.order_result("already_done", "-9", "后台返回：此产品已订购,不能重复订购")
+            return order_result("already_done", "-9", "后台返回：此产品已订购,不能重复订购")
         _remember(self._orders, iccid, order)
-        return pages.order_result("ok", "0", "处理成功")
+        return order_result("ok", "0", "处理成功")
 
     def _number_of(self, iccid: str) -> str:
         number = access_number_of(iccid)

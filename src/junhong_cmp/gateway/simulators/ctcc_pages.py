@@ -1,40 +1,27 @@
-"""Answers as China Telecom's platform writes them: XML for some methods, JSON for others, or a sentence."""
+"""Answers as China Telecom's platform writes them: XML for some methods, JSON for others."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta, timezone
 from http import HTTPStatus
 from typing import Final
-from xml.sax.saxutils import escape
 
 import orjson
 
 from junhong_cmp.gateway.drivers.ctcc_codes import NO_REAL_NAME, OK, STATUSES
 from junhong_cmp.gateway.simulator_cards import RUNNING, STOPPED, Session
+from junhong_cmp.gateway.simulators.ctcc_results import TRANSACTION, elements
 from junhong_cmp.gateway.simulators.dialect import Reply
 
 _CARRIER_TIME: Final = timezone(timedelta(hours=8))
-_TRANSACTION: Final = "1000000190000000000000000001"
 _CODES: Final = {"ready": "1", "testing": "2", RUNNING: "4", STOPPED: "5"}
 _HUNDRED: Final = 100
-
-
-def sentence(outcome: str, code: str, text: str) -> Reply:
-    """Write a refusal without markup."""
-    said = f"{code}：{text}" if code else text
-    return Reply(HTTPStatus.OK, said.encode(), outcome=outcome, content_type="text/plain")
-
-
-def order_result(outcome: str, code: str, text: str) -> Reply:
-    """Write the result of an order, which does not say whose it was."""
-    fields = {"RspType": "0" if code == OK else "1", "result": code, "resultMsg": text}
-    return _xml("SvcCont", {**fields, "GROUP_TRANSACTIONID": _TRANSACTION}, outcome=outcome)
 
 
 def usage(number: str, used_kb: int) -> Reply:
     """Write a month's usage."""
     volume = volume_of(used_kb)
     fields = {"CHARGE_CNT_CH": "0元", "IRESULT": OK, "TOTALCOUNT": "", "TOTAL_BYTES_CNT": volume}
-    inner = _elements({**fields, "GROUP_TRANSACTIONID": _TRANSACTION, "number": number})
+    inner = elements({**fields, "GROUP_TRANSACTIONID": TRANSACTION, "number": number})
     name = "web:NEW_DATA_TICKET_QRsp"
     text = f'<root><{name} xmlns:web="http://www.example.org/webservice">{inner}</{name}></root>'
     return Reply(HTTPStatus.OK, text.encode(), content_type="text/xml")
@@ -50,15 +37,15 @@ def status(number: str, state: str) -> Reply:
     """Write a card's main state."""
     code = _CODES[state]
     product = {"productMainStatusCd": code, "productMainStatusName": STATUSES[code][0]}
-    return _json({**_head(), "GROUP_TRANSACTIONID": _TRANSACTION, "number": number, "productInfo": [product]})
+    return _json({**_head(), "GROUP_TRANSACTIONID": TRANSACTION, "number": number, "productInfo": [product]})
 
 
 def realname(number: str, *, registered: bool) -> Reply:
     """Write whether somebody is registered for a card."""
     person = {"certNumber": "3201**********0011" if registered else "null", "number": number}
     code, text = (OK, "处理成功") if registered else (NO_REAL_NAME, "没有实名信息")
-    result = f"<RESULT>{_elements({'prodStatusName': '已激活', **person})}</RESULT>"
-    rest = _elements({"resultCode": code, "resultMsg": text, "GROUP_TRANSACTIONID": _TRANSACTION})
+    result = f"<RESULT>{elements({'prodStatusName': '已激活', **person})}</RESULT>"
+    rest = elements({"resultCode": code, "resultMsg": text, "GROUP_TRANSACTIONID": TRANSACTION})
     return Reply(HTTPStatus.OK, f"<SvcCont>{result}{rest}</SvcCont>".encode(), content_type="text/xml")
 
 
@@ -68,12 +55,12 @@ def session(number: str, found: Session | None) -> Reply:
     if found is not None:
         began = f"{found.since.astimezone(_CARRIER_TIME):%Y-%m-%d %H:%M:%S}"
         description |= {"result": "0", "framedIpAddress": found.ip, "startTime": began}
-    return _json({**_head(), "groupTransactionId": _TRANSACTION, "description": description})
+    return _json({**_head(), "groupTransactionId": TRANSACTION, "description": description})
 
 
 def telephone(number: str) -> Reply:
     """Write a card's access number."""
-    return _json({"RESULT": OK, "SMSG": number, "GROUP_TRANSACTIONID": _TRANSACTION})
+    return _json({"RESULT": OK, "SMSG": number, "GROUP_TRANSACTIONID": TRANSACTION})
 
 
 def card_list(page: int, cards: Sequence[tuple[str, str, str]]) -> Reply:
@@ -83,7 +70,7 @@ def card_list(page: int, cards: Sequence[tuple[str, str, str]]) -> Reply:
         for iccid, number, state in cards
     ]
     description = {"pageIndex": str(page), "simList": listed}
-    return _json({**_head(), "groupTransactionId": _TRANSACTION, "description": description})
+    return _json({**_head(), "groupTransactionId": TRANSACTION, "description": description})
 
 
 def _head() -> dict[str, object]:
@@ -92,12 +79,3 @@ def _head() -> dict[str, object]:
 
 def _json(fields: Mapping[str, object]) -> Reply:
     return Reply(HTTPStatus.OK, orjson.dumps(fields))
-
-
-def _xml(root: str, fields: Mapping[str, str], *, outcome: str) -> Reply:
-    text = f'<?xml version="1.0" encoding="UTF-8"?><{root}>{_elements(fields)}</{root}>'
-    return Reply(HTTPStatus.OK, text.encode(), outcome=outcome, content_type="text/xml")
-
-
-def _elements(fields: Mapping[str, str]) -> str:
-    return "".join(f"<{name}>{escape(value)}</{name}>" for name, value in fields.items())
