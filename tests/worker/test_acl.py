@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
 from pathlib import Path
 
 import asyncpg
@@ -15,6 +16,9 @@ from tests.worker_process import WorkerProcess
 
 import junhong_cmp
 from junhong_cmp.asynq.connection import open_redis
+from junhong_cmp.gateway.client import CardRef
+from junhong_cmp.gateway.errors import CardResting
+from junhong_cmp.gateway.limits.change_gap import RedisChangeGap
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "reference" / "redis-acl.example"
 SOURCES = Path(junhong_cmp.__file__).parent
@@ -77,12 +81,24 @@ async def test_a_worker_of_each_role_and_an_operator_need_no_more(
 
 
 def test_a_worker_may_do_whatever_its_scripts_do() -> None:
-    paths = [path for package in ("polling", "leadership") for path in (SOURCES / package).rglob("*.lua")]
+    packages = ("polling", "leadership", "gateway")
+    paths = [path for package in packages for path in (SOURCES / package).rglob("*.lua")]
     calls = re.compile(r"redis\.p?call\('(\w+)'")
     used = {word.lower() for path in paths for word in calls.findall(path.read_text(encoding="utf-8"))}
     allowed = {rule[1:] for name, *rules in USERS if name == "junhong-worker" for rule in rules}
     assert used > {"zadd", "hset"}
     assert used <= allowed
+
+
+async def test_a_worker_may_space_the_changes_of_cards(url_of: UrlOf) -> None:
+    client = open_redis(url_of("worker"))
+    gap, card = RedisChangeGap(client), CardRef(1, "89860012345678900017")
+    await gap.take(card, "op-1", timedelta(minutes=3))
+    with pytest.raises(CardResting):
+        await gap.take(card, "op-2", timedelta(minutes=3))
+    await gap.give_back(card, "op-1")
+    await gap.take(card, "op-2", timedelta(minutes=3))
+    await client.aclose()
 
 
 async def run(words: tuple[str, ...], environment: dict[str, str]) -> None:
