@@ -7,6 +7,8 @@ import os
 from dataclasses import dataclass
 from typing import Final
 
+from hypothesis import Phase, settings
+
 from junhong_cmp.asynq.scripting import LuaScript
 
 POLLING: Final = "junhong_cmp.polling"
@@ -100,6 +102,9 @@ def pytest_configure() -> None:
     mutant = MUTANTS.get(os.environ.get("JUNHONG_TEST_MUTANT", ""))
     if mutant is not None:
         _infect(mutant)
+        # That something fails is all there is to know; a search for the shortest failure takes minutes.
+        settings.register_profile("mutant", phases=(Phase.explicit, Phase.generate), database=None)
+        settings.load_profile("mutant")
 
 
 def _infect(mutant: Mutant) -> None:
