@@ -6,6 +6,7 @@ import asyncpg
 from redis.asyncio import Redis
 from tests.imports.card_files import PutFile, card_file, delivery
 
+from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.imports.handler import CardImportHandler
 from junhong_cmp.polling.config_manager import PollingConfigManager
 from junhong_cmp.polling.keys import shard_due
@@ -32,10 +33,7 @@ async def test_no_second_has_more_than_one_and_a_half_times_its_share(
     before = await queue.now_ms()
     await CardImportHandler(pool, storage, lifecycle).process_task(delivery(task.id))
     after = await queue.now_ms()
-    due: list[int] = []
-    for shard in queue.shards([task.account_id], [TaskType.POLLING_CARDDATA]):
-        reply = await redis.execute_command("ZRANGE", shard_due(shard), 0, -1, "WITHSCORES")
-        due += [int(score) for _, score in reply]
+    due = await due_times(redis, queue, task.account_id)
     await queue.close()
     assert len(due) == ROWS
     assert before < min(due)
@@ -46,3 +44,11 @@ async def test_no_second_has_more_than_one_and_a_half_times_its_share(
     assert max(seconds.values()) <= 1.5 * ROWS / INTERVAL_S
     absolute = Counter((one - before) // 1000 for one in due)
     assert max(absolute.values()) <= 1.5 * ROWS / INTERVAL_S
+
+
+async def due_times(redis: RedisClient, queue: PollingQueueManager, account_id: int) -> list[int]:
+    due: list[int] = []
+    for shard in queue.shards([account_id], [TaskType.POLLING_CARDDATA]):
+        reply = await redis.execute_command("ZRANGE", shard_due(shard), 0, -1, "WITHSCORES")
+        due += [int(score) for _, score in reply]
+    return due

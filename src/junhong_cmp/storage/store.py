@@ -10,7 +10,7 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import ObjectStore
 
-from junhong_cmp.storage.errors import ObjectMissingError, StorageKeyError
+from junhong_cmp.storage.errors import ObjectMissingError, StorageDeniedError, StorageKeyError
 from junhong_cmp.storage.faults import storage_fault
 from junhong_cmp.storage.keys import check_key
 from junhong_cmp.storage.location import open_store
@@ -50,7 +50,10 @@ class Storage:
     async def put(self, key: str, data: bytes | Path) -> None:
         """Store ``data``, or the content of the file it names, replacing what was there, atomically."""
         await self._checked(key)
-        await _translated(obstore.put_async(self._store, key, data))
+        try:
+            await _translated(obstore.put_async(self._store, key, data))
+        except ObjectMissingError as error:
+            raise StorageDeniedError("存储桶或存储目录不存在") from error
         if self._root is not None:
             await asyncio.to_thread((self._root / key).chmod, 0o600)
 

@@ -1,0 +1,104 @@
+"""S3, by a service that speaks it and by ones that fail: the contract of a storage over HTTP."""
+
+import asyncio
+import contextlib
+import hashlib
+import http.client
+import logging
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+
+import pytest
+from moto.server import ThreadedMotoServer
+
+from junhong_cmp.storage.errors import ObjectMissingError, StorageDeniedError, StorageUnavailableError
+from junhong_cmp.storage.store import Storage, open_storage
+
+BUCKET = "cards"
+DENIED = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"
+CUT_OFF = (
+    b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nETag: x\r\n"
+    b"Last-Modified: Mon, 02 Mar 2026 00:00:00 GMT\r\n\r\nICCID\n"
+)
+
+
+def storage_at(host: str, port: int, *, bucket: str = BUCKET) -> Storage:
+    url = f"s3://{bucket}/some/prefix?endpoint=http://{host}:{port}&allow_http=true&region=us-east-1"
+    return open_storage(url, timeout=timedelta(seconds=2))
+
+
+@pytest.fixture(autouse=True)
+def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "canary-id")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "canary-secret")
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[tuple[str, int]]:
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    with contextlib.closing(http.client.HTTPConnection(host, port)) as connection:
+        connection.request("PUT", f"/{BUCKET}")
+        connection.getresponse().read()
+    yield host, port
+    server.stop()
+
+
+@pytest.fixture
+def storage(service: tuple[str, int]) -> Storage:
+    return storage_at(*service)
+
+
+@contextlib.asynccontextmanager
+async def answering(reply: bytes) -> AsyncIterator[Storage]:
+    """A service that gives the same reply to everything and hangs up."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(reply)
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        host, port = server.sockets[0].getsockname()
+        yield storage_at(host, port)
+
+
+async def test_objects_come_back_as_they_were_put(storage: Storage) -> None:
+    data = bytes(range(256)) * 8192
+    await storage.put("a/big.csv", data)
+    assert hashlib.sha256(await storage.get("a/big.csv")).digest() == hashlib.sha256(data).digest()
+    pieces = [piece async for piece in storage.stream("a/big.csv", chunk_bytes=100_000)]
+    assert b"".join(pieces) == data
+    assert max(map(len, pieces)) <= 100_000
+    assert storage.locate("a/big.csv") == "s3://cards/some/prefix/a/big.csv"
+
+
+async def test_what_is_not_there_is_said_and_deleting_it_is_fine(storage: Storage) -> None:
+    await storage.put("x", b"1")
+    await storage.delete("x")
+    await storage.delete("x")
+    assert not await storage.exists("x")
+    with pytest.raises(ObjectMissingError):
+        await storage.get("x")
+
+
+async def test_a_bucket_that_is_not_there_takes_nothing(service: tuple[str, int]) -> None:
+    with pytest.raises(StorageDeniedError, match="存储桶或存储目录不存在"):
+        await storage_at(*service, bucket="absent").put("x", b"1")
+
+
+async def test_a_refused_access_is_final_and_leaks_nothing() -> None:
+    async with answering(DENIED) as storage:
+        with pytest.raises(StorageDeniedError, match="没有读写权限，或凭据无效") as caught:
+            await storage.get("x")
+    assert "canary" not in str(caught.value)
+
+
+async def test_a_body_cut_off_is_not_a_whole_object() -> None:
+    async with answering(CUT_OFF) as storage:
+        with pytest.raises(StorageUnavailableError):
+            _ = [piece async for piece in storage.stream("x")]
