@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.fakes.gateway import FakeGateway
 
 from junhong_cmp.cards.model import CardStatus, RealNameStatus
-from junhong_cmp.gateway.client import CardRef, GatewayAccount, GatewayClient
+from junhong_cmp.gateway.client import CardRef, GatewayAccount, GatewayCall, GatewayClient
 from junhong_cmp.gateway.errors import AlreadyDone, CardUnknown
 from junhong_cmp.gateway.http import open_http_gateway
 from junhong_cmp.gateway.operations import OperationState
@@ -65,8 +66,33 @@ async def test_answers_echo_the_card_and_carry_plausible_values(client: GatewayC
 
 async def test_a_batch_answers_for_every_card(client: GatewayClient) -> None:
     cards = [CardRef(number, f"8986000000000000000{number}") for number in range(1, 4)]
-    answers = await client.query_usage_batch(ACCOUNT, cards)
-    assert set(answers) == {1, 2, 3}
+    for ask in (client.query_usage_batch, client.query_status_batch, client.query_realname_batch):
+        answers = await ask(ACCOUNT, cards)
+        assert set(answers) == {1, 2, 3}
+        assert {number: getattr(answer, "iccid", None) for number, answer in answers.items()} == {
+            card.card_id: card.iccid for card in cards
+        }
+        assert await ask(ACCOUNT, []) == {}
+
+
+async def test_one_unknown_card_of_a_batch_is_its_own_affair(kind: str) -> None:
+    async with AsyncExitStack() as stack:
+        client = await make_client(kind, stack, knows_cards=False)
+        answers = await client.query_status_batch(ACCOUNT, [CARD])
+        assert isinstance(answers[CARD.card_id], CardUnknown)
+
+
+async def test_a_batch_is_as_large_as_the_account_and_the_driver_allow(client: GatewayClient) -> None:
+    assert client.batch_size(ACCOUNT, GatewayCall.USAGE) == 1
+    assert client.batch_size(replace(ACCOUNT, batch_size=1000), GatewayCall.USAGE) == 100
+
+
+async def test_sessions_and_lists_of_cards_are_told(client: GatewayClient) -> None:
+    session = await client.query_session(ACCOUNT, CARD)
+    assert session.iccid == CARD.iccid
+    assert session.at.tzinfo is not None
+    page = await client.list_cards(ACCOUNT, None)
+    assert (list(page.cards), page.next_cursor) == ([], None)
 
 
 async def test_calls_may_run_side_by_side(client: GatewayClient) -> None:
