@@ -33,6 +33,10 @@ from junhong_cmp.polling.tasks import TaskType
 log = structlog.stdlib.get_logger(__name__)
 
 _BUSY_DELAY: Final = timedelta(seconds=5)
+_REFUSED_FOR: Final = {
+    Refusal.DAY_BUDGET: timedelta(minutes=10),
+    Refusal.MONTH_BUDGET: timedelta(minutes=30),
+}
 _UNREACHED_DELAY: Final = timedelta(minutes=1)
 
 
@@ -60,7 +64,7 @@ class OperationSender:
         await self._keep_gap(account, operation)
         slot = await self.concurrency.acquire(account, TaskType.POLLING_PROTECT, operation.card.card_id)
         if isinstance(slot, Refusal):
-            raise PutBack(_BUSY_DELAY, "账号并发或速率已满，停复机推迟")
+            raise PutBack(_REFUSED_FOR.get(slot, _BUSY_DELAY), f"停复机推迟：{slot.name}")
         try:
             await asyncio.sleep(slot.wait_s)
             sends = await begin_sending(self.pool, operation, self.clock.now())
