@@ -16,10 +16,11 @@ from tests.imports.card_files import iccid
 from tests.imports.test_rows import account
 
 from junhong_cmp.imports.errors import FileRefusedError
+from junhong_cmp.imports.judged import Judged
 from junhong_cmp.imports.limits import WorkbookLimits
 from junhong_cmp.imports.model import ImportStatus, ImportTask
 from junhong_cmp.imports.rows import Candidate
-from junhong_cmp.imports.source import CardSource, Judged
+from junhong_cmp.imports.source import CardSource
 from junhong_cmp.storage.errors import StorageUnavailableError
 from junhong_cmp.storage.store import open_storage
 
@@ -109,7 +110,7 @@ async def test_leaving_early_ends_the_child() -> None:
     source = await source_of(as_xlsx([["ICCID"], *[[iccid(n)] for n in range(20_000)]]))
     async with aclosing(source.outcomes(account(), 0)) as batches:
         await anext(batches)
-    parsers = [one for one in psutil.Process().children() if "workbook_child" in " ".join(one.cmdline())]
+    parsers = [one for one in psutil.Process().children() if "parser_child" in " ".join(one.cmdline())]
     assert parsers == []
 
 

@@ -17,11 +17,12 @@ from junhong_cmp.db.pool import Pool
 from junhong_cmp.db.retrying import in_transaction
 from junhong_cmp.imports.chunk import Chunk, Outcome, write_chunk
 from junhong_cmp.imports.endings import finish_import
+from junhong_cmp.imports.judged import Judged
 from junhong_cmp.imports.model import ImportTask
 from junhong_cmp.imports.pipeline import Announcing, read_ahead
 from junhong_cmp.imports.report import write_report
 from junhong_cmp.imports.row_store import list_latest_imported
-from junhong_cmp.imports.source import CardSource, Judged
+from junhong_cmp.imports.source import CardSource
 from junhong_cmp.imports.store import note_file
 from junhong_cmp.storage.store import Storage
 

@@ -20,7 +20,7 @@ class ImportLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkbookLimits:
-    """Caps of one workbook, beside those of every import file, and of the process that parses it.
+    """Caps of one workbook, beside those of every import file.
 
     A workbook of 200 000 rows and five columns inflates to 54 MB and takes the process 70 MB and some 3 s.
     """
@@ -33,7 +33,19 @@ class WorkbookLimits:
     """Small parts of blanks shrink more than a hundredfold in honest workbooks."""
     part_bytes: int = 4 * 1024**2
     """Of the parts that are held whole: the list of sheets and its relations."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParserLimits:
+    """Caps of the process that reads a file."""
+
     address_space: int = 768 * 1024**2
     cpu: timedelta = timedelta(seconds=120)
+    cpu_a_mebibyte: timedelta = timedelta(seconds=1)
+    """Added for the size of the file: text is read and judged at some 2 MiB a second."""
     silence: timedelta = timedelta(seconds=60)
-    """How long the parent waits for the next rows; its own waiting for the database does not count."""
+    """How long the parent waits for the next rows of a workbook; the database's time doesn't count."""
+
+    def cpu_for(self, size: int) -> timedelta:
+        """Return the processor time for a file of ``size`` bytes."""
+        return self.cpu + self.cpu_a_mebibyte * (size // 1024**2)

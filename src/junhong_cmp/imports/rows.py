@@ -4,11 +4,11 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from junhong_cmp.cards.carrier import CARRIER_NAMES, Carrier
 from junhong_cmp.cards.iccid import NUMERIC_CELL_TEXT, IccidError, IccidProblem, clean_cell, normalise
-from junhong_cmp.cards.model import CarrierAccount, NewCard
+from junhong_cmp.cards.model import NewCard
 from junhong_cmp.imports.cells import exact_number
 from junhong_cmp.imports.excerpt import show
 from junhong_cmp.imports.header import Field, recognise_header
@@ -32,6 +32,22 @@ _CARRIERS: Final[Mapping[str, Carrier]] = {
 }
 
 
+class RowAccount(Protocol):
+    """What the rules need of the account that the cards are for."""
+
+    @property
+    def carrier(self) -> Carrier:
+        """Whose cards they should be."""
+
+    @property
+    def code(self) -> str:
+        """The account's code."""
+
+    @property
+    def name(self) -> str:
+        """The account's name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A row that names a card properly; whether the card is new only the database knows."""
@@ -42,7 +58,7 @@ class Candidate:
     warnings: tuple[str, ...]
 
 
-def check_row(row: SheetRow, account: CarrierAccount) -> Candidate | RowResult:
+def check_row(row: SheetRow, account: RowAccount) -> Candidate | RowResult:
     """Return the card that ``row`` names, or the row's rejection with its reason."""
     if row.fault is not None:
         return _reject(row, row.excerpt, RowProblem.UNREADABLE, f"无法解析：{row.fault}")
@@ -141,7 +157,7 @@ def _side_cell(row: SheetRow, field: Field, warnings: list[str]) -> str:
     return raw
 
 
-def _context_warnings(row: SheetRow, account: CarrierAccount) -> list[str]:
+def _context_warnings(row: SheetRow, account: RowAccount) -> list[str]:
     warnings: list[str] = []
     carrier = _CARRIERS.get(_plain(row.fields.get(Field.CARRIER, "")))
     if carrier is not None and account.carrier not in {carrier, Carrier.OTHER}:

@@ -3,44 +3,30 @@
 import asyncio
 import os
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
-from typing import IO, NamedTuple, TypeAlias
+from typing import IO
 
 from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.errors import system_reason
-from junhong_cmp.imports.chunk import Outcome
 from junhong_cmp.imports.encoding import FileFacts, FileInspector
 from junhong_cmp.imports.errors import FileRefusedError
 from junhong_cmp.imports.formats import FileFormat, extension_note
-from junhong_cmp.imports.limits import ImportLimits, WorkbookLimits
+from junhong_cmp.imports.judged import Judged
+from junhong_cmp.imports.limits import ImportLimits, ParserLimits, WorkbookLimits
 from junhong_cmp.imports.model import ImportTask
-from junhong_cmp.imports.notes import column_notes
-from junhong_cmp.imports.reader import CardFileReader
-from junhong_cmp.imports.rows import check_row
-from junhong_cmp.imports.sheet_row import SheetRow
-from junhong_cmp.imports.workbook_frames import FrameKind, decode_rows
-from junhong_cmp.imports.workbook_order import WorkbookOrder
-from junhong_cmp.imports.workbook_process import start_workbook_process
+from junhong_cmp.imports.parser_frames import FrameKind, decode_rows
+from junhong_cmp.imports.parser_order import ParserAccount, ParserOrder
+from junhong_cmp.imports.parser_process import start_parser
 from junhong_cmp.storage.errors import StorageUnavailableError
 from junhong_cmp.storage.store import Storage
-
-
-class Judged(NamedTuple):
-    """One row's outcome as far as the file tells, and the last line that the row covers."""
-
-    last_line: int
-    outcome: Outcome
-
-
-_Judge: TypeAlias = Callable[[Iterable[SheetRow]], list[Judged]]
 
 
 class CardSource:
     """A card source streams the file of one import from storage, in bounded memory.
 
-    Text is decoded and judged in a thread, piece by piece; a workbook is parsed by a process of its own
-    (docs/adr/0004). Closing :meth:`outcomes` ends whatever is at work.
+    It is read and judged by a process of its own (docs/adr/0013), which a text is piped to and a workbook is
+    copied for. Closing :meth:`outcomes` ends whatever is at work.
     """
 
     def __init__(
@@ -50,11 +36,13 @@ class CardSource:
         *,
         limits: ImportLimits | None = None,
         workbook_limits: WorkbookLimits | None = None,
+        parser_limits: ParserLimits | None = None,
     ) -> None:
         self._storage = storage
         self._task = task
         self._limits = limits or ImportLimits()
         self._workbook_limits = workbook_limits or WorkbookLimits()
+        self._parser_limits = parser_limits or ParserLimits()
         self._facts: FileFacts | None = None
         self._notes: list[str] = []
 
@@ -91,50 +79,43 @@ class CardSource:
         """
         if self._facts is None:
             raise RuntimeError
-
-        def judge(rows: Iterable[SheetRow]) -> list[Judged]:
-            return [Judged(row.last_line, check_row(row, account)) for row in rows if row.line >= first_line]
-
-        is_text = self._facts.format is FileFormat.TEXT
-        batches = (
-            self._text(self._facts, judge) if is_text else self._workbook(self._facts, judge, first_line)
-        )
+        order = self._order(self._facts, account, first_line)
+        if self._facts.format is FileFormat.TEXT:
+            batches = self._parse(self._pieces(), order)
+        else:
+            batches = self._parse_copy(order)
         async with aclosing(batches):
             async for batch in batches:
                 yield batch
 
-    async def _text(self, facts: FileFacts, judge: _Judge) -> AsyncGenerator[list[Judged], None]:
-        reader = CardFileReader(facts.encoding, self._limits)
-        async with aclosing(self._pieces()) as pieces:
-            async for piece in pieces:
-                judged = await asyncio.to_thread(lambda data: judge(reader.feed(data)), piece)
-                self._notes = column_notes(reader.ignored_columns)
-                yield judged
-        judged = await asyncio.to_thread(lambda: judge(reader.finish()))
-        self._notes = column_notes(reader.ignored_columns)
-        yield judged
-
-    async def _workbook(
-        self, facts: FileFacts, judge: _Judge, first_line: int
-    ) -> AsyncGenerator[list[Judged], None]:
-        order = WorkbookOrder(
+    def _order(self, facts: FileFacts, account: CarrierAccount, first_line: int) -> ParserOrder:
+        return ParserOrder(
             format=facts.format,
+            encoding=facts.encoding,
             sheet=self._task.sheet,
             from_line=first_line,
+            account=ParserAccount(account.carrier, account.code, account.name),
             parent=os.getpid(),
+            cpu=self._parser_limits.cpu_for(facts.size),
             limits=self._limits,
             workbook_limits=self._workbook_limits,
+            parser_limits=self._parser_limits,
         )
-        async with (
-            self._local_copy() as file,
-            start_workbook_process(file, order) as process,
-            aclosing(process.frames()) as frames,
-        ):
+
+    async def _parse_copy(self, order: ParserOrder) -> AsyncGenerator[list[Judged], None]:
+        async with self._local_copy() as file, aclosing(self._parse(file, order)) as batches:
+            async for batch in batches:
+                yield batch
+
+    async def _parse(
+        self, source: IO[bytes] | AsyncGenerator[bytes, None], order: ParserOrder
+    ) -> AsyncGenerator[list[Judged], None]:
+        async with start_parser(source, order) as parser, aclosing(parser.frames()) as frames:
             async for kind, content in frames:
                 if kind is FrameKind.NOTES:
                     self._notes = [str(note) for note in content]
                 else:
-                    yield await asyncio.to_thread(lambda rows: judge(decode_rows(rows)), content)
+                    yield decode_rows(content)
 
     @asynccontextmanager
     async def _local_copy(self) -> AsyncGenerator[IO[bytes], None]:

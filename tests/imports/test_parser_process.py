@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeAlias
 
 import psutil
 import pytest
@@ -16,26 +16,32 @@ from tests.imports import workbooks
 from tests.imports.card_files import iccid
 from tests.waiting import wait_until
 
+from junhong_cmp.cards.carrier import Carrier
 from junhong_cmp.imports.errors import FileRefusedError
 from junhong_cmp.imports.formats import FileFormat
-from junhong_cmp.imports.header import Field
-from junhong_cmp.imports.limits import ImportLimits, WorkbookLimits
-from junhong_cmp.imports.sheet_row import SheetRow
-from junhong_cmp.imports.workbook_frames import FrameKind, decode_rows
-from junhong_cmp.imports.workbook_order import WorkbookOrder
-from junhong_cmp.imports.workbook_process import WorkbookProcess, start_workbook_process
+from junhong_cmp.imports.judged import Judged
+from junhong_cmp.imports.limits import ImportLimits, ParserLimits, WorkbookLimits
+from junhong_cmp.imports.parser_frames import FrameKind, decode_rows
+from junhong_cmp.imports.parser_order import ParserAccount, ParserOrder
+from junhong_cmp.imports.parser_process import ParserProcess, start_parser
 
 MANY = workbooks.xlsx({"卡": [["ICCID"], *[[iccid(n)] for n in range(20_000)]]})
 
+Source: TypeAlias = IO[bytes] | AsyncGenerator[bytes, None]
 
-def order_for(limits: WorkbookLimits | None = None, *, from_line: int = 0, parent: int = 0) -> WorkbookOrder:
-    return WorkbookOrder(
-        format=FileFormat.XLSX,
+
+def order_for(limits: ParserLimits | None = None, *, from_line: int = 0, text: bool = False) -> ParserOrder:
+    return ParserOrder(
+        format=FileFormat.TEXT if text else FileFormat.XLSX,
+        encoding="utf-8" if text else "",
         sheet="",
         from_line=from_line,
-        parent=parent or os.getpid(),
+        account=ParserAccount(Carrier.CMCC, "acc", ""),
+        parent=os.getpid(),
+        cpu=timedelta(seconds=60),
         limits=ImportLimits(),
-        workbook_limits=limits or WorkbookLimits(),
+        workbook_limits=WorkbookLimits(ratio=1000),
+        parser_limits=limits or ParserLimits(),
     )
 
 
@@ -49,18 +55,18 @@ def many() -> Iterator[IO[bytes]]:
 
 def children() -> list[psutil.Process]:
     mine = psutil.Process().children(recursive=True)
-    return [one for one in mine if "junhong_cmp.imports.workbook_child" in one.cmdline()]
+    return [one for one in mine if "junhong_cmp.imports.parser_child" in one.cmdline()]
 
 
-async def rows_of(file: IO[bytes], order: WorkbookOrder) -> list[SheetRow]:
-    async with start_workbook_process(file, order) as process, aclosing(process.frames()) as frames:
+async def rows_of(source: Source, order: ParserOrder) -> list[Judged]:
+    async with start_parser(source, order) as process, aclosing(process.frames()) as frames:
         return [row async for kind, got in frames if kind is FrameKind.ROWS for row in decode_rows(got)]
 
 
 async def test_rows_come_in_order_and_only_those_asked_for(many: IO[bytes]) -> None:
     rows = await rows_of(many, order_for(from_line=19_990))
-    assert [row.line for row in rows] == list(range(19_990, 20_002))
-    assert rows[-1].fields == {Field.ICCID: iccid(19_999)}
+    assert [row.last_line for row in rows] == list(range(19_990, 20_002))
+    assert rows[-1].outcome.value == iccid(19_999)
     assert children() == []
 
 
@@ -68,16 +74,16 @@ async def test_the_child_knows_no_secret_and_lives_in_a_session_of_its_own(
     many: IO[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUNHONG_POSTGRES_DSN", "canary")
-    async with start_workbook_process(many, order_for()) as process, aclosing(process.frames()) as frames:
+    async with start_parser(many, order_for()) as process, aclosing(process.frames()) as frames:
         await anext(frames)
         (child,) = children()
         assert "JUNHONG_POSTGRES_DSN" not in child.environ()
         assert os.getsid(child.pid) == child.pid
-        assert child.rlimit(psutil.RLIMIT_AS)[0] == WorkbookLimits().address_space
+        assert child.rlimit(psutil.RLIMIT_AS)[0] == ParserLimits().address_space
 
 
 async def test_leaving_early_ends_the_child(many: IO[bytes]) -> None:
-    async with start_workbook_process(many, order_for()) as process, aclosing(process.frames()) as frames:
+    async with start_parser(many, order_for()) as process, aclosing(process.frames()) as frames:
         await anext(frames)
         assert len(children()) == 1
     assert children() == []
@@ -87,7 +93,7 @@ async def test_cancelling_ends_the_child(many: IO[bytes]) -> None:
     waiting = asyncio.Event()
 
     async def read() -> None:
-        async with start_workbook_process(many, order_for()):
+        async with start_parser(many, order_for()):
             waiting.set()
             await asyncio.Event().wait()
 
@@ -105,11 +111,11 @@ async def test_the_child_dies_with_its_parent(many: IO[bytes], tmp_path: Path) -
     path.write_bytes(MANY)
     script = f"""
 import asyncio, os
-from tests.imports.test_workbook_process import *
+from tests.imports.test_parser_process import *
 
 async def main():
     with open({str(path)!r}, "rb") as file:
-        async with start_workbook_process(file, order_for()) as process:
+        async with start_parser(file, order_for()) as process:
             print(process._process.pid, flush=True)
             await asyncio.Event().wait()
 
@@ -128,24 +134,65 @@ asyncio.run(main())
 async def test_too_much_memory_ends_the_child_and_not_us() -> None:
     items = "".join(f"<si><t>{n:0100d}</t></si>" for n in range(300_000))
     parts: dict[str, str | bytes] = {"xl/sharedStrings.xml": f"<sst>{items}</sst>"}
-    limits = WorkbookLimits(address_space=64 * 1024**2, ratio=1000)
+    limits = ParserLimits(address_space=64 * 1024**2)
     with tempfile.TemporaryFile() as file, capture_logs() as logs:
         file.write(workbooks.xlsx({"卡": [["ICCID"]]}, parts=parts))
         file.flush()
         with pytest.raises(FileRefusedError, match="超出内存限制"):
             await rows_of(file, order_for(limits))
-    assert [(entry["event"], entry["exit_code"]) for entry in logs] == [("工作簿解析进程异常退出", 3)]
+    assert [(entry["event"], entry["exit_code"]) for entry in logs] == [("文件解析进程异常退出", 3)]
+
+
+async def text_of(*pieces: bytes, then: Exception | None = None) -> AsyncGenerator[bytes, None]:
+    for piece in pieces:
+        yield piece
+    if then is not None:
+        raise then
+
+
+async def test_a_text_is_fed_piece_by_piece() -> None:
+    pieces = [b"IC", b"CID\n", *[f"{iccid(n)}\n".encode() for n in range(5000)], iccid(5000).encode()]
+    rows = await rows_of(text_of(*pieces), order_for(from_line=3, text=True))
+    assert [row.outcome.value for row in rows] == [iccid(n) for n in range(1, 5001)]
+    assert children() == []
+
+
+async def test_what_keeps_a_text_from_coming_is_what_is_raised() -> None:
+    text = text_of(b"ICCID\n", then=ConnectionAbortedError("storage"))
+    with capture_logs(), pytest.raises(ConnectionAbortedError, match="storage"):
+        await rows_of(text, order_for(text=True))
+    assert children() == []
+
+
+async def test_a_text_that_is_refused_is_not_read_on() -> None:
+    given = 0
+
+    async def endless() -> AsyncGenerator[bytes, None]:
+        nonlocal given
+        while True:
+            given += 1
+            yield b"no header\n" * 6000
+
+    with pytest.raises(FileRefusedError, match="找不到 ICCID 列"):
+        await rows_of(endless(), order_for(text=True))
+    assert given < 1000
+
+
+async def test_a_text_may_be_left_before_its_end() -> None:
+    lines = [f"{iccid(n)}\n".encode() * 2000 for n in range(500)]
+    text = text_of(b"ICCID\n", *lines)
+    async with start_parser(text, order_for(text=True)) as parser, aclosing(parser.frames()) as frames:
+        await anext(frames)
+    assert children() == []
 
 
 @asynccontextmanager
-async def stand_in(
-    script: str, limits: WorkbookLimits | None = None
-) -> AsyncGenerator[WorkbookProcess, None]:
+async def stand_in(script: str, limits: ParserLimits | None = None) -> AsyncGenerator[ParserProcess, None]:
     """A process that takes the child's place and does what ``script`` says."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", script, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE
     )
-    child = WorkbookProcess(process, order_for(limits))
+    child = ParserProcess(process, order_for(limits))
     try:
         yield child
     finally:
@@ -177,7 +224,7 @@ async def test_however_the_child_ends_there_is_a_reason(script: str, reason: str
 
 
 async def test_a_child_that_stays_silent_is_ended() -> None:
-    limits = WorkbookLimits(silence=timedelta(seconds=0.2))
+    limits = ParserLimits(silence=timedelta(seconds=0.2))
     async with stand_in("import time; time.sleep(60)", limits) as process:
         with pytest.raises(FileRefusedError, match="超时"):
             await anext(process.frames())
@@ -189,4 +236,4 @@ async def test_a_fault_of_ours_is_logged_with_its_place() -> None:
     async with stand_in(WRITE.format(len(body).to_bytes(4, "big") + body)) as process:
         with capture_logs() as logs, pytest.raises(FileRefusedError, match="异常退出"):
             await anext(process.frames())
-    assert logs == [{"event": "工作簿解析出错", "log_level": "error", "place": "KeyError xlsx.py:7"}]
+    assert logs == [{"event": "文件解析出错", "log_level": "error", "place": "KeyError xlsx.py:7"}]

@@ -7,27 +7,32 @@ from pathlib import Path
 
 import pytest
 
+from junhong_cmp.cards.carrier import Carrier
 from junhong_cmp.imports.formats import FileFormat
-from junhong_cmp.imports.limits import ImportLimits, WorkbookLimits
-from junhong_cmp.imports.workbook_order import WorkbookOrder
+from junhong_cmp.imports.limits import ImportLimits, ParserLimits, WorkbookLimits
+from junhong_cmp.imports.parser_order import ParserAccount, ParserOrder
 
 SCRIPT = """
 import sys
-from junhong_cmp.imports.workbook_child import confine
-from junhong_cmp.imports.workbook_order import WorkbookOrder
-confine(WorkbookOrder.decode(sys.argv[1]))
+from junhong_cmp.imports.parser_child import confine
+from junhong_cmp.imports.parser_order import ParserOrder
+confine(ParserOrder.decode(sys.argv[1]))
 print("confined", flush=True)
 """
 
 
 def run(script: str, *, parent: int | None = None, folder: Path) -> subprocess.CompletedProcess[str]:
-    order = WorkbookOrder(
+    order = ParserOrder(
         format=FileFormat.XLSX,
+        encoding="",
         sheet="",
         from_line=0,
+        account=ParserAccount(Carrier.CMCC, "acc", ""),
         parent=os.getpid() if parent is None else parent,
         limits=ImportLimits(),
-        workbook_limits=WorkbookLimits(cpu=timedelta(seconds=1), address_space=256 * 1024**2),
+        cpu=timedelta(seconds=1),
+        workbook_limits=WorkbookLimits(),
+        parser_limits=ParserLimits(address_space=256 * 1024**2),
     )
     return subprocess.run(
         [sys.executable, "-c", SCRIPT + script, order.encode()],

@@ -1,0 +1,152 @@
+"""The parent's side of the process that reads a card file: started, fed, listened to, and always ended."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from typing import IO, Any, Final
+
+import structlog
+
+from junhong_cmp.imports.errors import FileRefusedError
+from junhong_cmp.imports.parser_frames import LENGTH, MAX_FRAME_BYTES, FrameKind, decode_frame
+from junhong_cmp.imports.parser_order import OUT_OF_MEMORY, ParserOrder
+
+log = structlog.stdlib.get_logger(__name__)
+
+_TOO_LARGE: Final = "文件解析超出内存限制，已中止；请拆分或另存为 CSV 后再导入"
+_TOO_SLOW: Final = "文件解析超时，已中止；请拆分或另存为 CSV 后再导入"
+_CRASHED: Final = "文件解析进程异常退出：文件可能已损坏；请重新导出，或另存为 CSV 后再导入"
+_KILLED: Final = "文件解析进程被系统终止，可能是内存不足；请拆分或另存为 CSV 后再导入"
+_REASONS: Final[Mapping[int, str]] = {
+    signal.SIGABRT: _TOO_LARGE,  # how calamine ends when it gets no memory
+    signal.SIGXCPU: _TOO_SLOW,
+    signal.SIGKILL: _KILLED,
+}
+_SECRETS: Final = "JUNHONG_"
+
+
+class ParserProcess:
+    """A parser process gives out the frames of the child that reads one file, and feeds it a text."""
+
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        order: ParserOrder,
+        pieces: AsyncGenerator[bytes, None] | None = None,
+    ) -> None:
+        self._process = process
+        # A text comes from storage, and how long that takes says nothing about the child.
+        self._silence = None if pieces else order.parser_limits.silence.total_seconds()
+        self._feeding = None if pieces is None else asyncio.create_task(self._feed(pieces))
+
+    async def frames(self) -> AsyncGenerator[tuple[FrameKind, Any], None]:
+        """Yield frames until the child says that it is done.
+
+        Raises:
+            FileRefusedError: the child refused the file, or did not survive it.
+            Exception: whatever the pieces raised.
+
+        """
+        while True:
+            kind, content = await self._next_frame()
+            if kind is FrameKind.END:
+                return
+            if kind is FrameKind.REFUSED:
+                raise FileRefusedError(str(content))
+            if kind is FrameKind.FAILED:
+                log.error("文件解析出错", place=content)
+                raise FileRefusedError(_CRASHED)
+            yield kind, content
+
+    async def end(self) -> None:
+        """Kill the child if it still runs, and reap it."""
+        if self._process.returncode is None:
+            self._process.kill()
+        if self._feeding is not None:
+            self._feeding.cancel()
+            await asyncio.wait([self._feeding])
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        # Reading on lets the pipe close; a full one would keep its transport open.
+        await self._process.communicate()
+
+    async def _feed(self, pieces: AsyncGenerator[bytes, None]) -> None:
+        """Write a text to the child; when its pieces fail, the child is ended, since no end will come."""
+        into = self._process.stdin
+        if into is None:
+            raise RuntimeError
+        try:
+            async with aclosing(pieces):
+                async for piece in pieces:
+                    if into.is_closing():
+                        break
+                    into.write(piece)
+                    await into.drain()
+        except (BrokenPipeError, ConnectionResetError):
+            return  # the child has ended, and its last frame or its exit code says why
+        except Exception:
+            self._process.kill()
+            raise
+        finally:
+            into.close()
+
+    async def _next_frame(self) -> tuple[FrameKind, Any]:
+        out = self._process.stdout
+        if out is None:
+            raise RuntimeError
+        try:
+            async with asyncio.timeout(self._silence):
+                (length,) = LENGTH.unpack(await out.readexactly(LENGTH.size))
+                if length > MAX_FRAME_BYTES:
+                    raise FileRefusedError(_CRASHED)
+                return decode_frame(await out.readexactly(length))
+        except TimeoutError as error:
+            log.warning("文件解析进程没有进展，已中止", pid=self._process.pid)
+            raise FileRefusedError(_TOO_SLOW) from error
+        except asyncio.IncompleteReadError as error:
+            if self._feeding is not None and self._feeding.done():
+                self._feeding.result()
+            raise FileRefusedError(await self._explain_end()) from error
+        except ValueError as error:
+            raise FileRefusedError(_CRASHED) from error
+
+    async def _explain_end(self) -> str:
+        code = await self._process.wait()
+        log.warning("文件解析进程异常退出", pid=self._process.pid, exit_code=code)
+        if code == OUT_OF_MEMORY:
+            return _TOO_LARGE
+        return _REASONS.get(-code, _CRASHED)
+
+
+@asynccontextmanager
+async def start_parser(
+    source: IO[bytes] | AsyncGenerator[bytes, None], order: ParserOrder
+) -> AsyncGenerator[ParserProcess, None]:
+    """Run the child that reads ``source`` for the time of the context: a file, or the pieces of a text."""
+    pieces = None
+    stdin: IO[bytes] | int = asyncio.subprocess.PIPE
+    if isinstance(source, AsyncGenerator):
+        pieces = source
+    else:
+        source.seek(0)
+        stdin = source
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-P",
+        "-m",
+        "junhong_cmp.imports.parser_child",
+        order.encode(),
+        stdin=stdin,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={name: value for name, value in os.environ.items() if not name.startswith(_SECRETS)},
+        start_new_session=True,
+    )
+    parser = ParserProcess(process, order, pieces)
+    try:
+        yield parser
+    finally:
+        await parser.end()
