@@ -2,7 +2,8 @@
 
 A started poll may call the carrier until its claim runs out; then it is dead, and what it does late
 must change nothing. Time cannot be moved in Redis, so a claim "runs out" by being set back to due, as
-seen from the set: the holder's number no longer stands there.
+seen from the set: the holder's number no longer stands there. A Redis that lost everything, or only what was
+written last, is sealed by the next term and compared with the cards there are, as the leader does.
 """
 
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ from junhong_cmp.asynq.scripting import LuaScript
 
 PACKAGE = "junhong_cmp.polling"
 CARDS = st.integers(1, 4)
+VISIBILITY_MS = 60_000
 DUE, FENCE, CLAIM = (
     "polling:{carddata:1:0}:due",
     "polling:{carddata:1:0}:fence",
@@ -34,7 +36,7 @@ DUE, FENCE, CLAIM = (
 
 
 class ClaimProtocol(RuleBasedStateMachine):
-    """Leaders of several terms, consumers that crash and come back late, cards added and removed."""
+    """Leaders of several terms, consumers that crash or come late, cards that come and go, lost data."""
 
     client: Any
 
@@ -47,6 +49,8 @@ class ClaimProtocol(RuleBasedStateMachine):
         self.enabled: set[int] = set()
         self.tasks: list[tuple[int, int]] = []  # claims in the task queue; delivered any number of times
         self.polls: list[tuple[int, int]] = []  # started polls that still think they own their card
+        self.given: list[tuple[int, int]] = []  # every claim ever given for a card
+        self.saved: dict[str, bytes | None] = {}  # what a replica has that lags behind
         self.epoch = 0
 
     @initialize()
@@ -75,7 +79,7 @@ class ClaimProtocol(RuleBasedStateMachine):
     def claim(self, limit: int) -> None:
         due_before = {card for card in self.enabled if self.score(card) <= 2000}
         status, _, _, claim, pairs, foreign = self.scripts["claim"](
-            [DUE, FENCE, CLAIM], [self.epoch, limit, 60_000]
+            [DUE, FENCE, CLAIM], [self.epoch, limit, VISIBILITY_MS]
         )
         cards = [int(card) for card in pairs[::2]]
         assert status == b"OK"
@@ -83,12 +87,13 @@ class ClaimProtocol(RuleBasedStateMachine):
         assert set(cards) <= due_before
         assert len(cards) == min(limit, len(due_before))
         self.tasks += [(card, int(claim)) for card in cards]
+        self.given += [(card, int(claim)) for card in cards]
 
     @precondition(lambda self: self.epoch > 1)
     @rule(age=st.integers(1, 3))
     def claim_by_a_past_leader(self, age: int) -> None:
         before = self.scores()
-        reply = self.scripts["claim"]([DUE, FENCE, CLAIM], [max(0, self.epoch - age), 10, 60_000])
+        reply = self.scripts["claim"]([DUE, FENCE, CLAIM], [max(0, self.epoch - age), 10, VISIBILITY_MS])
         assert reply == [b"FENCED", str(self.epoch).encode()]
         assert self.scores() == before
 
@@ -102,6 +107,55 @@ class ClaimProtocol(RuleBasedStateMachine):
         if started:
             assert int(new_claim) > claim
             self.polls.append((card, int(new_claim)))
+            self.given.append((card, int(new_claim)))
+
+    @precondition(lambda self: self.polls)
+    @rule(data=st.data())
+    def crash(self, data: st.DataObject) -> None:
+        """Lose a poll with the process that made it; its claim stands until it runs out."""
+        self.polls.remove(data.draw(st.sampled_from(self.polls)))
+
+    @rule()
+    def flush(self) -> None:
+        """Lose everything, the task queue too; polls under way know nothing of it."""
+        self.outlive_claims()
+        self.client.flushdb()
+        self.tasks.clear()
+        self.heal()
+
+    @rule()
+    def save(self) -> None:
+        self.saved = {key: self.client.dump(key) for key in (DUE, FENCE, CLAIM)}
+
+    @precondition(lambda self: self.saved)
+    @rule()
+    def lose_the_latest_writes(self) -> None:
+        """Promote a replica that lags behind; tasks it never heard of may still come from elsewhere."""
+        self.outlive_claims()
+        for key, value in self.saved.items():
+            self.client.delete(key)
+            if value is not None:
+                self.client.restore(key, 0, value)
+        self.heal()
+
+    def outlive_claims(self) -> None:
+        """Wait until time is past what claims had run ahead of it, some milliseconds at most.
+
+        Claims follow the clock and run ahead only while several are given within one millisecond; to notice
+        a loss and to open a term takes longer.
+        """
+        highest = int(self.client.get(CLAIM) or 0)
+        while self.now_ms() + VISIBILITY_MS <= highest:
+            pass
+
+    def heal(self) -> None:
+        """Do what a leader does that finds data lost: a new term, then every card to its place."""
+        self.open_term()
+        for card in self.enabled:
+            self.client.zadd(DUE, {str(card): 1000}, nx=True)
+        for card, score in self.scores().items():
+            if card not in self.enabled:
+                self.scripts["remove"]([DUE], [card, score])
 
     @precondition(lambda self: self.polls)
     @rule(data=st.data(), soon=st.booleans())
@@ -139,8 +193,11 @@ class ClaimProtocol(RuleBasedStateMachine):
 
     @invariant()
     def no_claim_was_ever_given_twice_for_a_card(self) -> None:
-        given = self.tasks + self.polls
-        assert len(given) == len(set(given))
+        assert len(self.given) == len(set(self.given))
+
+    def now_ms(self) -> int:
+        seconds, microseconds = self.client.time()
+        return int(seconds * 1000 + microseconds // 1000)
 
     def score(self, card: int) -> int:
         found = self.client.zscore(DUE, str(card))
@@ -166,7 +223,7 @@ def test_the_protocol_keeps_its_invariants(redis_url: str) -> None:
             machine,
             settings=settings(
                 max_examples=60,
-                stateful_step_count=40,
+                stateful_step_count=50,
                 deadline=None,
                 suppress_health_check=list(HealthCheck),
             ),
