@@ -1,0 +1,91 @@
+import asyncio
+from pathlib import Path
+
+import asyncpg
+import orjson
+import pytest
+from tests.cli.test_import_cards import Counter
+from tests.imports.card_files import Announcements, card_file, delivery
+
+from junhong_cmp.cards.account_store import NewAccount, record_account
+from junhong_cmp.cards.carrier import Carrier
+from junhong_cmp.imports.handler import CardImportHandler
+from junhong_cmp.imports.store import list_unfinished
+from junhong_cmp.storage.store import open_storage
+
+
+@pytest.fixture
+async def counter(pool: asyncpg.Pool, postgres_dsn: str, redis_url: str, tmp_path: Path) -> Counter:
+    async with pool.acquire() as conn:
+        await record_account(conn, NewAccount(code="demo", carrier=Carrier.CMCC))
+    env = {
+        "JUNHONG_POSTGRES_DSN": postgres_dsn,
+        "JUNHONG_REDIS_URL": redis_url,
+        "JUNHONG_STORAGE_URL": f"file://{tmp_path}/objects",
+    }
+    return Counter(pool, env, tmp_path)
+
+
+async def handed_in(counter: Counter, count: int) -> str:
+    """Hand a file of ``count`` cards in and return the import's id."""
+    ended = await counter.hand_in(card_file(range(count)), "-a", "demo", "--no-watch", "--json")
+    return str(orjson.loads(ended.out)["id"])
+
+
+async def test_a_waiting_import_is_cancelled_and_not_twice(counter: Counter) -> None:
+    import_id = await handed_in(counter, 3)
+    ended = await counter.run("import", "cancel", import_id)
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out == f"导入 {import_id} 已取消：处理到第 0 行，已导入的 0 张卡保留，其余未处理\n"
+    ended = await counter.run("import", "cancel", import_id)
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err == f"错误：导入 {import_id} 已结束（已取消），无法取消\n"
+    assert await list_unfinished(counter.pool) == {}
+
+
+async def test_watching_in_a_pipe_prints_lines_and_ends_with_the_summary(counter: Counter) -> None:
+    import_id = await handed_in(counter, 5)
+    watching = await counter.start("import", "watch", import_id)
+    async with counter.worker():
+        ended = await counter.end(watching)
+    assert ended.code == 0
+    assert ended.err.splitlines()[0].startswith(("等待 Worker：0% · ", "导入中：", "完成：100%"))
+    assert ended.out.splitlines()[1] == "共 5 行：导入 5，跳过 0，拒绝 0，有提醒 0"
+    again = await counter.run("import", "watch", import_id, "--json")
+    assert orjson.loads(again.out)["imported"] == 5
+
+
+async def test_who_watches_a_cancelled_import_learns_of_it(counter: Counter) -> None:
+    import_id = await handed_in(counter, 5)
+    watching = await counter.start("import", "watch", import_id)
+    await counter.run("import", "cancel", import_id)
+    ended = await counter.end(watching)
+    assert ended.code == 1
+    assert "导入已取消：卡清单.csv" in ended.out
+
+
+async def test_the_latest_imports_are_listed(counter: Counter) -> None:
+    first = await handed_in(counter, 1)
+    storage = open_storage(counter.env["JUNHONG_STORAGE_URL"])
+    await CardImportHandler(counter.pool, storage, Announcements()).process_task(delivery(int(first)))
+    second = await handed_in(counter, 2)
+    ended = await counter.run("import", "ls")
+    lines = [line for line in ended.out.splitlines() if "卡清单.csv" in line]
+    assert [line.split()[1] for line in lines] == [second, first]
+    assert "等待 Worker" in lines[0]
+    assert "完成" in lines[1]
+    listed = orjson.loads((await counter.run("import", "ls", "--json", "-n", "1")).out)
+    assert [(one["id"], one["status"]) for one in listed] == [(int(second), "pending")]
+
+
+@pytest.mark.parametrize("command", ["cancel", "watch"])
+async def test_an_import_nobody_knows_is_said(counter: Counter, command: str) -> None:
+    ended = await counter.run("import", command, "4711")
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err == "错误：没有导入 4711；junhong import ls 列出最近的导入\n"
+
+
+async def test_a_file_named_like_a_command_is_given_with_its_folder(counter: Counter, tmp_path: Path) -> None:
+    await asyncio.to_thread((tmp_path / "cancel").write_bytes, card_file([1]))
+    ended = await counter.run("import", "./cancel", "-a", "demo", "--no-watch")
+    assert (ended.code, ended.err) == (0, "")
