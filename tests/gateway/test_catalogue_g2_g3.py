@@ -9,11 +9,14 @@ import pytest
 from structlog.testing import capture_logs
 from tests.gateway.clients import ACCOUNT, CARD, gateway_for
 from tests.gateway.scripted_server import Exchange, always, http_answer, json_answer, scripted_server
+from tests.waiting import wait_until
 
+from junhong_cmp.gateway.client import UsageAnswer
 from junhong_cmp.gateway.errors import BreakerOpen, Maintenance, Throttled, Transient
 from junhong_cmp.gateway.limits.breaker import BreakerSettings
 from junhong_cmp.gateway.tuning import GatewayTuning
 
+TOLD_BY = 10
 STORM = (
     http_answer(b"<html>", status="502 Bad Gateway", content_type="text/html"),
     json_answer({"error": {"code": "transient"}}, status="500 Internal Server Error"),
@@ -104,3 +107,59 @@ async def test_g3_a_throttled_account_is_not_a_failing_one() -> None:
         for _ in range(60):
             with pytest.raises(Throttled):
                 await gateway.query_usage(ACCOUNT, CARD)
+
+
+async def test_g2_of_many_callers_one_finds_out_whether_it_is_over() -> None:
+    hold = asyncio.Event()
+
+    async def fail_then_hold(exchange: Exchange) -> None:
+        if exchange.number < TOLD_BY:
+            await exchange.send(STORM[0])
+            return
+        await hold.wait()
+        await exchange.send(usage())
+
+    breaker = BreakerSettings(min_calls=TOLD_BY, rest=timedelta(seconds=0.1))
+    async with (
+        scripted_server(fail_then_hold) as server,
+        gateway_for(server.url, GatewayTuning(breaker=breaker)) as gateway,
+    ):
+        for _ in range(TOLD_BY):
+            with pytest.raises(Transient):
+                await gateway.query_usage(ACCOUNT, CARD)
+        with pytest.raises(BreakerOpen) as caught:
+            await gateway.query_usage(ACCOUNT, CARD)
+        await asyncio.sleep(caught.value.pause.total_seconds())
+        callers = [asyncio.create_task(gateway.query_usage(ACCOUNT, CARD)) for _ in range(50)]
+        await wait_until(lambda: len(server.exchanges) > TOLD_BY, description="the probe has arrived")
+        await wait_until(lambda: sum(caller.done() for caller in callers) == 49, description="49 gave way")
+        hold.set()
+        outcomes = await asyncio.gather(*callers, return_exceptions=True)
+        assert sum(isinstance(outcome, BreakerOpen) for outcome in outcomes) == 49
+        assert sum(isinstance(outcome, UsageAnswer) for outcome in outcomes) == 1
+        await gateway.query_usage(ACCOUNT, CARD)
+        assert len(server.exchanges) == TOLD_BY + 2
+
+
+async def test_g2_a_caller_who_gives_up_on_the_probe_leaves_it_to_the_next() -> None:
+    async def fail_then_hold(exchange: Exchange) -> None:
+        if exchange.number < TOLD_BY:
+            await exchange.send(STORM[0])
+        elif exchange.number > TOLD_BY:
+            await exchange.send(usage())
+
+    breaker = BreakerSettings(min_calls=TOLD_BY, rest=timedelta(seconds=0.05))
+    async with (
+        scripted_server(fail_then_hold) as server,
+        gateway_for(server.url, GatewayTuning(breaker=breaker)) as gateway,
+    ):
+        for _ in range(TOLD_BY):
+            with pytest.raises(Transient):
+                await gateway.query_usage(ACCOUNT, CARD)
+        await asyncio.sleep(0.1)
+        probe = asyncio.create_task(gateway.query_usage(ACCOUNT, CARD))
+        await wait_until(lambda: len(server.exchanges) > TOLD_BY, description="the probe has arrived")
+        probe.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await probe
+        assert (await gateway.query_usage(ACCOUNT, CARD)).used_kb == 1
