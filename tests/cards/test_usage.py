@@ -128,7 +128,7 @@ class TestNewCycle:
         change = read((5000, at(28)), (30, at(1, 3, month=4)))[1]
         assert change.delta_kb == 30
         assert change.closed == ("2026-03-01", 5000)
-        assert change.state == UsageState(CycleId("2026-04-01"), 30, 30, at(1, 3, month=4))
+        assert change.state == UsageState(CycleId("2026-04-01"), 30, 30, at(1, 3, month=4), 5000)
 
     def test_a_stale_total_at_the_start_is_not_usage_of_the_new_cycle(self) -> None:
         changes = read(
@@ -136,6 +136,24 @@ class TestNewCycle:
         )
         assert [change.delta_kb for change in changes] == [0, 0, 0, 7]
         assert [change.closed for change in changes] == [None, None, None, ("2026-03-01", 5000)]
+
+    def test_a_stale_total_after_the_reset_is_not_growth(self) -> None:
+        readings = [
+            (5000, at(31)),
+            (7, at(1, 1, month=4)),
+            (5000, at(1, 2, month=4)),
+            (5020, at(1, 3, month=4)),
+        ]
+        assert growth(*readings, (9, at(1, 4, month=4))) == [0, 7, 0, 0, 2]
+
+    def test_a_low_reading_before_the_reset_does_not_count_the_old_total_again(self) -> None:
+        readings = [(5000, at(31)), (0, at(1, 1, month=4)), (5000, at(1, 2, month=4)), (3, at(2, 4, month=4))]
+        assert growth(*readings) == [0, 0, 0, 3]
+
+    def test_true_growth_to_the_old_total_is_counted_beyond_it_or_later(self) -> None:
+        start = [(5000, at(31)), (7, at(1, 1, month=4)), (5000, at(2, 2, month=4))]
+        assert growth(*start, (6000, at(2, 9, month=4))) == [0, 7, 0, 5993]
+        assert growth(*start, (5001, at(4, 9, month=4))) == [0, 7, 0, 4994]
 
     def test_late_usage_before_the_reset_belongs_to_the_old_cycle(self) -> None:
         change = read((5000, at(31)), (5020, at(1, 1, month=4)), (7, at(1, 9, month=4)))[2]

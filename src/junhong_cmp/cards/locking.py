@@ -15,6 +15,7 @@ from junhong_cmp.db.pool import Conn
 _LOCK = """
     SELECT c.id, c.account_id, c.status, c.carrier_status_raw, c.stop_reason, c.real_name_status, c.orphan,
         c.not_found_count, c.cycle, c.cycle_used_kb, c.last_reading_kb, c.last_reading_at,
+        c.previous_cycle_kb,
         c.carddata_attempted_at, c.carddata_succeeded_at, c.carddata_fail_count,
         c.cardstatus_attempted_at, c.cardstatus_succeeded_at, c.cardstatus_fail_count,
         c.realname_attempted_at, c.realname_succeeded_at, c.realname_fail_count,

@@ -6,6 +6,8 @@ for up to three days. The rules, in the order they apply:
 
 - A reading older than the last one says nothing.
 - The first reading of a card is its baseline: the cycle stands there, no growth is counted.
+- In the first days of a cycle whose counter was reset already, a reading of about the old total is a stale
+  copy and says nothing. Should it be true growth, the next one beyond that, or after those days, counts it.
 - More than the line could have carried since the last reading, or about 1 000 times the
   high-water mark (another unit), is an anomaly and is not taken. If it persists, it is
   taken once enough time has passed to make it possible.
@@ -31,6 +33,7 @@ MAX_RATE_KB_PER_S: Final = 125_000
 """One Gbit/s: no card is faster for long."""
 
 _SHORTEST_SPAN: Final = timedelta(minutes=1)
+_STALE_SHARES: Final = (0.95, 1.1)
 _UNIT_RATIOS: Final = (950.0, 1075.0)
 _UNIT_FLOOR_KB: Final = 1024
 
@@ -53,12 +56,13 @@ class BillingTerms:
 
 @dataclass(frozen=True, slots=True)
 class UsageState:
-    """A card's usage: the open cycle, its high-water mark, and the last reading taken."""
+    """A card's usage: the open cycle, its high-water mark, the last reading taken, and the total before it."""
 
     cycle: CycleId | None = None
     cycle_used_kb: int = 0
     last_reading_kb: int | None = None
     last_reading_at: datetime | None = None
+    previous_kb: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +105,11 @@ def apply_reading(state: UsageState, used_kb: int, at: datetime, terms: BillingT
     started = cycle_start(cycle, terms.tz)
     if state.cycle is None or state.last_reading_at is None:
         return UsageChange(UsageState(cycle, used_kb, used_kb, at))
-    if anomaly := _impossible(state, used_kb, at, since=max(started, state.last_reading_at)):
-        return UsageChange(state, anomaly=anomaly)
     is_early = at - started < START_NOISE
+    is_stale = is_early and cycle == state.cycle and _may_be_stale(state, used_kb)
+    anomaly = _impossible(state, used_kb, at, since=max(started, state.last_reading_at))
+    if is_stale or anomaly is not None:
+        return UsageChange(state, anomaly=None if is_stale else anomaly)
     if cycle == state.cycle:
         return _within_cycle(state, used_kb, at, is_early=is_early)
     if is_early and 0 < _last_of_old_cycle(state, started) <= used_kb:
@@ -119,6 +125,12 @@ def _within_cycle(state: UsageState, used_kb: int, at: datetime, *, is_early: bo
     # A dip is reported when it begins or deepens, not for as long as it lasts.
     deepens = state.last_reading_kb is None or used_kb < state.last_reading_kb
     return UsageChange(seen, anomaly=UsageAnomaly.ROLLBACK if deepens and not is_early else None)
+
+
+def _may_be_stale(state: UsageState, used_kb: int) -> bool:
+    """Whether a counter that was reset seems to show about what it had come to before."""
+    low_kb, high_kb = (share * (state.previous_kb or 0) for share in _STALE_SHARES)
+    return state.cycle_used_kb < low_kb <= used_kb <= high_kb
 
 
 def _last_of_old_cycle(state: UsageState, started: datetime) -> int:
@@ -142,8 +154,11 @@ def _late_growth(state: UsageState, used_kb: int, cycle: CycleId, terms: Billing
 def _next_cycle(
     state: UsageState, used_kb: int, at: datetime, *, cycle: CycleId, late_kb: int
 ) -> UsageChange:
-    closed = None if state.cycle is None else (state.cycle, state.cycle_used_kb + late_kb)
-    return UsageChange(UsageState(cycle, used_kb, used_kb, at), delta_kb=used_kb + late_kb, closed=closed)
+    total_kb = state.cycle_used_kb + late_kb
+    closed = None if state.cycle is None else (state.cycle, total_kb)
+    return UsageChange(
+        UsageState(cycle, used_kb, used_kb, at, total_kb), delta_kb=used_kb + late_kb, closed=closed
+    )
 
 
 def _impossible(state: UsageState, used_kb: int, at: datetime, *, since: datetime) -> UsageAnomaly | None:

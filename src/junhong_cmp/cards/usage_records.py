@@ -17,13 +17,16 @@ _CARDS = """
     UPDATE iot_card AS c SET
         cycle = w.cycle, cycle_used_kb = w.cycle_used_kb,
         last_reading_kb = w.last_reading_kb, last_reading_at = w.last_reading_at,
+        previous_cycle_kb = w.previous_kb,
         carddata_attempted_at = greatest(c.carddata_attempted_at, w.observed_at),
         carddata_succeeded_at = w.observed_at,
         carddata_fail_count =
             CASE WHEN c.carddata_attempted_at > w.observed_at THEN c.carddata_fail_count ELSE 0 END,
         orphan = false, not_found_count = 0, version = c.version + c.orphan::int, updated_at = now()
-    FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::timestamptz[], $6::timestamptz[])
-        AS w (card_id, cycle, cycle_used_kb, last_reading_kb, last_reading_at, observed_at)
+    FROM unnest(
+        $1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::timestamptz[], $6::bigint[],
+        $7::timestamptz[])
+        AS w (card_id, cycle, cycle_used_kb, last_reading_kb, last_reading_at, previous_kb, observed_at)
     WHERE c.id = w.card_id
 """
 _DAILY = """
@@ -90,7 +93,7 @@ class _Effects:
     def add(self, write: UsageWrite, before: UsageState, change: UsageChange, terms: BillingTerms) -> None:
         card_id, after = write.card_id, change.state
         reading_at = min(write.reading_at, write.observed_at)
-        last = (after.last_reading_kb, after.last_reading_at)
+        last = (after.last_reading_kb, after.last_reading_at, after.previous_kb)
         self.cards.append((card_id, after.cycle, after.cycle_used_kb, *last, write.observed_at))
         if change.delta_kb:
             self.daily.append((card_id, reading_at.astimezone(terms.tz).date(), change.delta_kb))
@@ -110,4 +113,10 @@ class _Effects:
 
 
 def _state(row: asyncpg.Record) -> UsageState:
-    return UsageState(row["cycle"], row["cycle_used_kb"], row["last_reading_kb"], row["last_reading_at"])
+    return UsageState(
+        row["cycle"],
+        row["cycle_used_kb"],
+        row["last_reading_kb"],
+        row["last_reading_at"],
+        row["previous_cycle_kb"],
+    )
