@@ -185,6 +185,19 @@ async def test_a_batch_refused_as_such_is_asked_about_card_by_card(
     await refusing.close()
 
 
+async def test_many_refused_batches_at_once_are_all_asked_about_card_by_card(
+    plant: Plant, account: CarrierAccount
+) -> None:
+    cards = await add_cards(plant.pool, account, 60)
+    refusing = Plant(plant.pool, plant.dsn, plant.redis, gateway=BatchRefusingGateway(BadRequest("参数错误")))
+    await refusing.config.refresh()
+    handler = CarddataHandler(refusing.base)
+    tasks = [await refusing.batch_task_for(cards[start : start + 10]) for start in range(0, 60, 10)]
+    await asyncio.gather(*(handler.process_task(task) for task in tasks))
+    assert await refusing.totals() == {"done": 60}
+    await refusing.close()
+
+
 async def test_a_question_the_carrier_does_not_know_is_no_failure(
     plant: Plant, account: CarrierAccount
 ) -> None:

@@ -48,9 +48,7 @@ class BatchPayload:
             raise InvalidPayloadError(_UNREADABLE) from error
         if not _are_numbers((account_id,)) or type(cards) is not list or not cards:
             raise InvalidPayloadError(_UNREADABLE)
-        if not all(type(card) is list and len(card) == _CARD_FIELDS and _are_numbers(card) for card in cards):
-            raise InvalidPayloadError("轮询任务载荷的字段必须是非负整数")
-        return cls(account_id, [PollPayload(card, account_id, claim, due) for card, claim, due in cards])
+        return cls(account_id, [_card(card, account_id) for card in cards])
 
 
 def decode_poll(data: bytes) -> PollPayload | BatchPayload:
@@ -73,5 +71,12 @@ def decode_poll(data: bytes) -> PollPayload | BatchPayload:
     return PollPayload.of(fields)
 
 
+def _card(fields: Any, account_id: int) -> PollPayload:
+    if type(fields) is not list or len(fields) != _CARD_FIELDS or not _are_numbers(fields):
+        raise InvalidPayloadError("轮询任务载荷的字段必须是非负整数")
+    card_id, claim, due = fields
+    return PollPayload(card_id, account_id, claim, due)
+
+
 def _are_numbers(values: Sequence[Any]) -> bool:
-    return all(type(value) is int and value >= 0 for value in values)
+    return set(map(type, values)) == {int} and min(values) >= 0

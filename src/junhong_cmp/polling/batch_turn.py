@@ -118,6 +118,7 @@ class BatchTurn:
             log.warning(
                 "批量查询被拒绝，改为逐卡查询", account=account.code, cards=len(admitted), error=str(error)
             )
+            await self.concurrency.release(slots[0])  # returns when those before it are given back as well
             return ended + await self._one_by_one(admitted, query)
         except Exception as error:  # noqa: BLE001 - told apart and recorded for each card
             return ended + await self._end_all(admitted, dict.fromkeys(_ids(admitted), error))

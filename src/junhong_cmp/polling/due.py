@@ -55,7 +55,8 @@ def next_due(
     gap_ms = milliseconds(min_gap)
     served_until = now_ms + max(jitter_ms, gap_ms) + milliseconds(delay)
     point = phase_point_after(card_id, task_type, interval_ms, served_until)
-    return max(point + random.randint(-jitter_ms, jitter_ms), now_ms + max(gap_ms, 1))
+    shift_ms = int(random.random() * (2 * jitter_ms + 1)) - jitter_ms
+    return max(point + shift_ms, now_ms + max(gap_ms, 1))
 
 
 class FirstDue:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
@@ -18,6 +18,7 @@ from junhong_cmp.polling.tasks import TaskType
 
 log = structlog.stdlib.get_logger(__name__)
 
+_MINUTE: Final = timedelta(minutes=1)
 _MOST_MINUTES: Final = 20_000
 _MOST_GROUPS: Final = 1_000
 _MESSAGE_LIMIT: Final = 200
@@ -53,6 +54,7 @@ class PollStats:
         self._minutes: dict[MinuteKey, MinuteCounts] = {}
         self._errors: dict[tuple[TaskType, int, str, str], ErrorGroup] = {}
         self._dropping = False
+        self._this_minute = datetime.min.replace(tzinfo=UTC)
         self._stopping = asyncio.Event()
         self._loop: asyncio.Task[None] | None = None
 
@@ -146,7 +148,10 @@ class PollStats:
         return counts
 
     def _minute(self) -> datetime:
-        return self._clock.now().replace(second=0, microsecond=0)
+        now = self._clock.now()
+        if not self._this_minute <= now < self._this_minute + _MINUTE:
+            self._this_minute = now.replace(second=0, microsecond=0)
+        return self._this_minute
 
     def _put_back(
         self,
