@@ -32,13 +32,31 @@ Cards = Annotated[
         min=1, max=1_000_000, metavar="N", help="改用生成的 N 张卡，代替示例文件", show_default=False
     ),
 ]
+Carriers = Annotated[
+    str | None,
+    typer.Option(
+        metavar="驱动,…",
+        help="同时轮询多家运营商，如 onelink,unicom,ctcc：各有账号、密钥与模拟网关，卡平均分配",
+        show_default=False,
+    ),
+]
+Throttle = Annotated[
+    str | None,
+    typer.Option(
+        metavar="驱动,…", help="让 --carriers 中的这些运营商限流：各自暂停，其余不受影响", show_default=False
+    ),
+]
 DataDir = Annotated[
     Path | None,
     typer.Option(metavar="目录", help="数据目录，覆盖 JUNHONG_DATA_DIR（默认 .junhong）", show_default=False),
 ]
 SimulatorLog = Annotated[
     Path | None,
-    typer.Option(metavar="文件", help="把模拟网关收到的每次请求记入此文件", show_default=False),
+    typer.Option(
+        metavar="文件",
+        help="把模拟网关收到的每次请求记入此文件；有多家运营商时每家一个，文件名带驱动名",
+        show_default=False,
+    ),
 ]
 
 
@@ -55,6 +73,8 @@ def up(  # noqa: PLR0917 - one parameter a command-line option
     ctx: typer.Context,
     run_for: RunFor = None,
     cards: Cards = None,
+    carriers: Carriers = None,
+    throttle: Throttle = None,
     data_dir: DataDir = None,
     simulator_log: SimulatorLog = None,
     config_file: ConfigFile = None,
@@ -66,13 +86,18 @@ def up(  # noqa: PLR0917 - one parameter a command-line option
     limit = None if run_for is None else _duration(run_for)
     settings = load_settings({"config": config_file, "data_dir": data_dir, **_EMBEDDED})
 
-    from junhong_cmp.cli.up_run import run_up  # noqa: PLC0415 - heavy; a wrong option must not wait
+    from junhong_cmp.cli.up_carriers import choose_carriers  # noqa: PLC0415 - heavy; other faults must not wait
+
+    chosen = choose_carriers(carriers, throttle, cards)
+
+    from junhong_cmp.cli.up_run import run_up  # noqa: PLC0415 - as above
     from junhong_cmp.cli.up_stage import UpOptions  # noqa: PLC0415
 
     options = UpOptions(
         data_dir=settings.data_dir,
         run_for=limit,
         cards=cards,
+        carriers=chosen,
         simulator_log=None if simulator_log is None else simulator_log.absolute(),
         config_file=None if config_file is None else config_file.absolute(),
         shards_per_account=settings.polling.shards_per_account,

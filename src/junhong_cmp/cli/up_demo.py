@@ -1,15 +1,17 @@
-"""What ``junhong up`` demonstrates with: an account, how often its cards are polled, and a card file."""
+"""What ``junhong up`` demonstrates with: accounts, how often their cards are polled, and card files."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from junhong_cmp.cards.account_store import NewAccount, find_account, record_account
-from junhong_cmp.cards.carrier import Carrier
 from junhong_cmp.cards.model import CarrierAccount
+from junhong_cmp.cli.up_carriers import DemoCarrier, every_account_code
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.embedded.demo_cards import operator_file, write_clean_cards
+from junhong_cmp.embedded.demo_series import CardSeries
+from junhong_cmp.gateway.drivers.table import DRIVERS
 
-ACCOUNT_CODE: Final = "demo"
 _RULE_NAME: Final = "演示"
 _RULE_PRIORITY: Final = 1_000
 _CARDS_A_SECOND: Final = 100  # of usage polls; status and real-name polls add three quarters of it
@@ -21,22 +23,34 @@ _SET_RULE = """
     WHERE name = $1 AND account_id = $2 RETURNING true
 """
 _ADD_RULE = "INSERT INTO polling_config (name, account_id, intervals, priority) VALUES ($1, $2, $3, $4)"
+_MOVE = "UPDATE carrier_account SET base_url = $2, updated_at = now() WHERE id = $1"
+_POLL_ONLY = """
+    UPDATE carrier_account SET polling_enabled = (code = ANY($1::text[])), updated_at = now()
+    WHERE code = ANY($2::text[]) AND polling_enabled <> (code = ANY($1::text[]))
+"""
 
 
-async def ensure_account(pool: Pool) -> CarrierAccount:
-    """Return the demo account, created at the first start and left as it is afterwards."""
+async def ensure_account(pool: Pool, carrier: DemoCarrier, url: str) -> CarrierAccount:
+    """Return a carrier's account, created at the first start and afterwards left as it is.
+
+    One of several gets its simulator's address at every start; one that is alone has the gateway's.
+    """
     async with pool.acquire() as conn, conn.transaction():
-        account = await find_account(conn, ACCOUNT_CODE)
-        if account is not None:
-            return account
-        return await record_account(
-            conn,
-            NewAccount(code=ACCOUNT_CODE, name="演示账号", carrier=Carrier.CMCC, qps=400.0, concurrency=128),
-        )
+        account = await find_account(conn, carrier.code)
+        if account is None:
+            account = await record_account(conn, _new_account(carrier))
+        if not carrier.alone:
+            await conn.execute(_MOVE, account.id, url)
+        return account
+
+
+async def poll_only(pool: Pool, carriers: Sequence[DemoCarrier]) -> None:
+    """Let accounts of earlier runs rest that have no carrier in this one."""
+    await pool.execute(_POLL_ONLY, [carrier.code for carrier in carriers], every_account_code())
 
 
 async def set_intervals(pool: Pool, account: CarrierAccount, cards: int) -> None:
-    """Poll ``cards`` cards at a rate a small machine keeps up with, whatever their number."""
+    """Poll an account's cards so that ``cards`` of all accounts are what a small machine keeps up with."""
     intervals = demo_intervals(cards)
     async with pool.acquire() as conn, conn.transaction():
         if not await conn.fetchval(_SET_RULE, _RULE_NAME, account.id, intervals):
@@ -53,7 +67,7 @@ def demo_intervals(cards: int) -> dict[str, Any]:
     }
 
 
-def card_file(folder: Path, count: int | None) -> Path:
+def card_file(folder: Path, carrier: DemoCarrier, count: int | None) -> Path:
     """Return the file to import: the example, or a generated one of ``count`` cards kept in ``folder``."""
     if count is None:
         if _EXAMPLE.is_file():
@@ -61,8 +75,12 @@ def card_file(folder: Path, count: int | None) -> Path:
         path = folder / "cards.csv"
         path.write_bytes(operator_file().content)
         return path
-    path = folder / f"cards-{count}.csv"
-    write_clean_cards(path, count)
+    if carrier.alone:
+        path, series = folder / f"cards-{count}.csv", CardSeries(carrier.carrier)
+    else:
+        path = folder / f"cards-{carrier.driver}-{count}.csv"
+        series = CardSeries.named(carrier.carrier, carrier.driver)
+    write_clean_cards(path, count, series)
     return path
 
 
@@ -70,3 +88,24 @@ def rows_in(path: Path) -> int:
     """Return the number of line ends in a file: about the number of its cards."""
     with path.open("rb") as file:
         return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
+
+
+def _new_account(carrier: DemoCarrier) -> NewAccount:
+    """Describe an account as its driver suggests, in the largest batches that the carrier takes."""
+    if carrier.alone:
+        return NewAccount(
+            code=carrier.code, name=carrier.name, carrier=carrier.carrier, qps=400.0, concurrency=128
+        )
+    defaults = DRIVERS[carrier.driver].defaults
+    return NewAccount(
+        code=carrier.code,
+        name=carrier.name,
+        carrier=carrier.carrier,
+        driver=carrier.driver,
+        credential_ref=carrier.credential_ref,
+        billing_day=defaults.billing_day,
+        usage_unit=defaults.usage_unit,
+        batch_size=max(defaults.batch_sizes.values(), default=1),
+        qps=200.0,
+        concurrency=64,
+    )

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import asyncpg
@@ -17,8 +17,6 @@ from junhong_cmp.cli.up_summary import ExitReason, UpSummary, summarise
 from junhong_cmp.cli.up_watch import ChildWatch, death_error
 from junhong_cmp.embedded.process import ChildProcess
 from junhong_cmp.errors import CriticalLoopError
-from junhong_cmp.imports.model import ImportStatus, ImportTask
-from junhong_cmp.imports.store import find_import
 
 _REFRESH_S: Final = 1.0
 _IMPORT_REFRESH_S: Final = 0.2
@@ -66,7 +64,6 @@ class UpRun:
         self._stage = UpStage(options)
         self._watch = ChildWatch()
         self._scene: Scene | None = None
-        self._task: ImportTask | None = None
         self._figures: Figures | None = None
         self._polling_since: float | None = None
 
@@ -95,7 +92,7 @@ class UpRun:
         if reason is ExitReason.FOR_ELAPSED:
             work.result()  # raises what went wrong, if anything did
         return summarise(
-            self._task,
+            None if self._scene is None else self._scene.imports.counts,
             self._figures,
             reason=reason,
             polling_for=timedelta(seconds=ended - (self._polling_since or ended)),
@@ -110,25 +107,24 @@ class UpRun:
     async def _work(self) -> None:
         self._screen.say("正在启动内置 Redis、PostgreSQL、模拟网关与 Worker …")
         scene = self._scene = await self._stage.bring_up()
-        self._task = scene.task
         self._watch.add(scene.processes)
         self._screen.report(_report(scene, self._stage))
         await self._wait_for_import(scene)
         await self._show_polling(scene)
 
     async def _wait_for_import(self, scene: Scene) -> None:
-        task = scene.task
-        if task.status is ImportStatus.DONE:
-            self._screen.say(f"卡文件 {task.file_name} 已在先前导入，从上次结束处继续")
+        imports = scene.imports
+        if imports.done:
+            self._screen.say(f"卡文件 {imports.files} 已在先前导入，从上次结束处继续")
         shown = time.monotonic()
-        while not task.status.is_final:
+        while not imports.done and imports.failed is None:
             await asyncio.sleep(_IMPORT_REFRESH_S)
-            task = self._task = await find_import(scene.pool, task.id) or task
+            await imports.refresh(scene.pool)
             if time.monotonic() - shown >= _REFRESH_S:
                 shown = time.monotonic()
                 self._show(scene)
-        if task.status is ImportStatus.FAILED:
-            raise CriticalLoopError(f"卡文件 {task.file_name} 导入失败：{task.error}")
+        if (task := imports.failed) is not None:
+            raise CriticalLoopError(f"卡文件 {task.file_name} 导入失败：{task.error or '已取消'}")
 
     async def _show_polling(self, scene: Scene) -> None:
         """Show the figures each second until ``run_for`` is over, counted from the first poll."""
@@ -156,17 +152,18 @@ class UpRun:
         return None
 
     def _show(self, scene: Scene, figures: Figures | None = None) -> None:
-        elapsed, task = timedelta(seconds=time.monotonic() - self._began), self._task or scene.task
-        self._screen.show(Progress(elapsed=elapsed, rows=scene.rows, imported=task, figures=figures))
+        elapsed = timedelta(seconds=time.monotonic() - self._began)
+        self._screen.show(Progress(elapsed=elapsed, imports=scene.imports.counts, figures=figures))
 
     async def _take_down(self) -> None:
         """Stop the worker, read what it reported last, then stop the rest."""
         self._watch.close()
         self._screen.say("正在停止 …")
+        polled_until = datetime.now(UTC)
         try:
             await self._stage.stop_worker()
             if self._scene is not None:
-                self._figures = await self._scene.figures.read()
+                self._figures = await self._scene.figures.read(polled_until)
         except _SERVER_GONE:  # a dead server has no last figures; those shown last stand
             pass
         finally:
@@ -182,9 +179,9 @@ def _report(scene: Scene, stage: UpStage) -> list[tuple[str, str]]:
         *elsewhere,
         ("Redis", scene.links.redis_url + pids["redis"]),
         ("PostgreSQL", scene.links.postgres_dsn + pids["postgres"]),
-        ("模拟网关", scene.links.gateway_url + pids["simulator"]),
+        *((each.title, each.url + pids[each.process.spec.name]) for each in scene.simulators),
         ("对象存储", scene.links.storage_url),
         ("Worker", "角色 all" + pids["worker"]),
-        ("卡文件", scene.task.file_name),
+        ("卡文件", scene.imports.files),
         ("日志", str(stage.folder.logs)),
     ]

@@ -5,22 +5,23 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.panel import Panel
 from rich.table import Table
 
-from junhong_cmp.cli.up_figures import Figures
-from junhong_cmp.imports.model import ImportTask
+from junhong_cmp.cli.up_figures import AccountFigures, Figures
+from junhong_cmp.cli.up_imports import ImportCounts
+
+_Cells = list[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """What is shown once a second: the import until it is done, then the figures too."""
+    """What is shown once a second: the imports until they are done, then the figures too."""
 
     elapsed: timedelta
-    rows: int
-    imported: ImportTask
+    imports: ImportCounts
     figures: Figures | None = None
 
 
@@ -68,9 +69,10 @@ class PlainScreen:
         self._console.file.flush()
 
     def show(self, progress: Progress) -> None:
-        """Print one line."""
-        cells = "  ".join(f"{name} {value}" for name, value in _cells(progress))
-        self.say(f"[{_clock(progress.elapsed)}] {cells}")
+        """Print one line, and one for each account if there are several."""
+        self.say(f"[{_clock(progress.elapsed)}] {_line(_cells(progress))}")
+        for account in _several(progress):
+            self.say(f"        {_line(_account_cells(account))}")
 
     def close(self) -> None:
         """Nothing to give back."""
@@ -96,15 +98,18 @@ class LiveScreen:
 
     def show(self, progress: Progress) -> None:
         """Redraw the table."""
-        table = Table(title=f"运行 {_clock(progress.elapsed)}，Ctrl-C 停止", title_justify="left")
-        cells = _cells(progress)
-        for name, _ in cells:
-            table.add_column(name, justify="right")
-        table.add_row(*(value for _, value in cells))
+        shown = Group(
+            _table([_cells(progress)], title=f"运行 {_clock(progress.elapsed)}，Ctrl-C 停止"),
+            *(
+                [_table([_account_cells(each) for each in accounts])]
+                if (accounts := _several(progress))
+                else []
+            ),
+        )
         if self._live is None:
-            self._live = Live(table, console=self._console, auto_refresh=False, redirect_stderr=False)
+            self._live = Live(shown, console=self._console, auto_refresh=False, redirect_stderr=False)
             self._live.start()
-        self._live.update(table, refresh=True)
+        self._live.update(shown, refresh=True)
 
     def close(self) -> None:
         """Leave the last table standing."""
@@ -113,13 +118,26 @@ class LiveScreen:
             self._live = None
 
 
-def _cells(progress: Progress) -> list[tuple[str, str]]:
-    figures, task = progress.figures, progress.imported
+def _table(rows: Sequence[_Cells], title: str | None = None) -> Table:
+    table = Table(title=title, title_justify="left")
+    for name, _ in rows[0]:
+        table.add_column(name, justify="right")
+    for cells in rows:
+        table.add_row(*(value for _, value in cells))
+    return table
+
+
+def _line(cells: _Cells) -> str:
+    return "  ".join(f"{name} {value}" for name, value in cells)
+
+
+def _cells(progress: Progress) -> _Cells:
+    figures, imports = progress.figures, progress.imports
     if figures is None:
         return [
-            ("正在导入", f"{task.total}/{progress.rows}"),
-            ("成功", str(task.imported)),
-            ("拒绝", str(task.rejected)),
+            ("正在导入", f"{imports.total}/{imports.rows}"),
+            ("成功", str(imports.imported)),
+            ("拒绝", str(imports.rejected)),
         ]
     return [
         ("卡", str(figures.cards)),
@@ -131,6 +149,36 @@ def _cells(progress: Progress) -> list[tuple[str, str]]:
         ("失败", str(figures.failed)),
         ("限流", str(figures.throttled)),
     ]
+
+
+def _several(progress: Progress) -> tuple[AccountFigures, ...]:
+    """Return the accounts to be shown one by one: those that are not alone."""
+    accounts = () if progress.figures is None else progress.figures.accounts
+    return accounts if len(accounts) > 1 else ()
+
+
+def _account_cells(account: AccountFigures) -> _Cells:
+    return [
+        ("账号", account.account),
+        ("驱动", account.driver),
+        ("卡", str(account.cards)),
+        ("已轮询", str(account.polled)),
+        ("每秒", f"{account.polled_per_s:.1f}"),
+        ("滞后 p95", _lag(account.lag_p95)),
+        ("失败", str(account.failed)),
+        ("限流", str(account.throttled)),
+        ("暂停", _pause(account)),
+    ]
+
+
+def _pause(account: AccountFigures) -> str:
+    pause = account.pause
+    if pause is None:
+        return "否"
+    if not account.paused:
+        return f"否（曾{pause.text}）"
+    until = "直到人工恢复" if pause.until is None else f"至 {pause.until.astimezone():%H:%M:%S}"
+    return f"{pause.text}，{until}"
 
 
 def _lag(lag: timedelta | None) -> str:

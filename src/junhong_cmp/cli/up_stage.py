@@ -1,6 +1,7 @@
 """Everything ``junhong up`` runs: brought up in order, taken down in reverse."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import timedelta
@@ -10,17 +11,20 @@ from typing import Final
 import structlog
 
 from junhong_cmp.asynq.client import Client
-from junhong_cmp.asynq.connection import open_redis
+from junhong_cmp.asynq.connection import RedisClient, open_redis
+from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.cards.store import count_cards
-from junhong_cmp.cli.up_children import DemoKey, WorkerLinks, start_simulator, start_worker
-from junhong_cmp.cli.up_demo import ACCOUNT_CODE, card_file, ensure_account, rows_in, set_intervals
+from junhong_cmp.cli.up_carriers import DemoCarrier
+from junhong_cmp.cli.up_children import RunningSimulator, WorkerLinks, start_simulators, start_worker
+from junhong_cmp.cli.up_demo import card_file, ensure_account, poll_only, rows_in, set_intervals
 from junhong_cmp.cli.up_figures import FigureReader
+from junhong_cmp.cli.up_imports import DemoImports
 from junhong_cmp.db.migrate import migrate
 from junhong_cmp.db.pool import Pool, open_pool
+from junhong_cmp.embedded.demo_cards import GOOD_CARDS
 from junhong_cmp.embedded.folder import DataFolder
 from junhong_cmp.embedded.process import ChildProcess
 from junhong_cmp.embedded.services import EmbeddedServices
-from junhong_cmp.imports.model import ImportTask
 from junhong_cmp.imports.submit import submit_import
 from junhong_cmp.polling.queue_manager import PollingQueueManager
 from junhong_cmp.storage.store import open_storage
@@ -33,11 +37,15 @@ _SIMULATOR_STOP_LIMIT: Final = timedelta(seconds=5)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpOptions:
-    """What the user asked for; ``run_for`` None runs until told to stop, ``cards`` None takes the example."""
+    """What the user asked for; ``run_for`` None runs until told to stop.
+
+    ``cards`` are split over the ``carriers``; None takes the example, or as many as it has for several.
+    """
 
     data_dir: Path
     run_for: timedelta | None
     cards: int | None
+    carriers: tuple[DemoCarrier, ...]
     simulator_log: Path | None
     config_file: Path | None
     shards_per_account: int
@@ -46,13 +54,13 @@ class UpOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """What is running once a stage is up: the import job handed in, and where to read figures."""
+    """What is running once a stage is up: the imports handed in, and where to read figures."""
 
     pool: Pool
-    task: ImportTask
-    rows: int
+    imports: DemoImports
     figures: FigureReader
     links: WorkerLinks
+    simulators: tuple[RunningSimulator, ...]
     processes: tuple[ChildProcess, ...]
 
 
@@ -75,30 +83,38 @@ class UpStage:
         return self._services.folder
 
     async def bring_up(self) -> Scene:
-        """Start servers, schema, simulator, demo account, import and worker.
+        """Start servers, schema, simulators, accounts, imports and worker.
 
         Raises:
             JunhongError: something could not be started.
 
         """
-        services, key = self._services, DemoKey()
+        services = self._services
         await services.start()
         self._closing.push_async_callback(services.stop)
         await migrate(services.postgres_dsn)
         pool = await open_pool(services.postgres_dsn, max_size=4, application_name="junhong-up")
         self._closing.push_async_callback(pool.close)
-        simulator, gateway_url = await start_simulator(self.folder, key, self._options.simulator_log)
-        self._closing.push_async_callback(simulator.stop, _SIMULATOR_STOP_LIMIT)
         links = WorkerLinks(
             redis_url=services.redis_url,
             postgres_dsn=services.postgres_dsn,
             storage_url=self.folder.storage.as_uri(),
-            gateway_url=gateway_url,
         )
-        task, rows, figures = await self._prepare_import(pool, links)
-        worker = self._worker = start_worker(self.folder, key, links, self._options.config_file)
-        processes = (*services.processes, simulator, worker)
-        return Scene(pool=pool, task=task, rows=rows, figures=figures, links=links, processes=processes)
+        options = self._options
+        simulators = await start_simulators(self.folder, options.carriers, options.simulator_log)
+        for simulator in simulators:
+            self._closing.push_async_callback(simulator.process.stop, _SIMULATOR_STOP_LIMIT)
+        imports, figures = await self._prepare_imports(pool, links, simulators)
+        worker = self._worker = start_worker(self.folder, simulators, links, options.config_file)
+        carriers = (simulator.process for simulator in simulators)
+        return Scene(
+            pool=pool,
+            imports=imports,
+            figures=figures,
+            links=links,
+            simulators=tuple(simulators),
+            processes=(*services.processes, *carriers, worker),
+        )
 
     async def stop_worker(self) -> None:
         """Let the worker finish what it is doing; afterwards its figures are final."""
@@ -116,19 +132,47 @@ class UpStage:
         finally:
             await self._closing.aclose()
 
-    async def _prepare_import(self, pool: Pool, links: WorkerLinks) -> tuple[ImportTask, int, FigureReader]:
-        """Create the account and hand the card file in; the worker finds the task when it comes up."""
-        account = await ensure_account(pool)
+    async def _prepare_imports(
+        self, pool: Pool, links: WorkerLinks, simulators: Sequence[RunningSimulator]
+    ) -> tuple[DemoImports, FigureReader]:
+        """Create the accounts and hand a card file in for each; the worker finds them when it comes up."""
+        carriers = [simulator.carrier for simulator in simulators]
+        accounts = [await ensure_account(pool, each.carrier, each.url) for each in simulators]
+        await poll_only(pool, carriers)
         redis = open_redis(links.redis_url, pool_size=4, client_name="junhong-up")
         self._closing.push_async_callback(redis.aclose)
-        path = await asyncio.to_thread(card_file, self.folder.root, self._options.cards)
-        rows = await asyncio.to_thread(rows_in, path)
-        storage = open_storage(links.storage_url)
-        task = await submit_import(pool, storage, Client(redis), account_code=ACCOUNT_CODE, path=path)
-        if not task.status.is_final:
-            await set_intervals(pool, account, rows + await count_cards(pool, account.id))
+        paths = await asyncio.to_thread(self._card_files, carriers)
+        imports = await self._hand_in(pool, redis, accounts, paths)
         queue = PollingQueueManager(redis, shards_per_account=self._options.shards_per_account)
         self._closing.push_async_callback(queue.close)
-        figures = FigureReader(pool, queue, account.id)
+        figures = FigureReader(pool, queue, accounts)
         await figures.open()
-        return task, rows, figures
+        return imports, figures
+
+    def _card_files(self, carriers: Sequence[DemoCarrier]) -> list[Path]:
+        cards: Sequence[int | None] = [self._options.cards]
+        if not carriers[0].alone:
+            cards = shares(self._options.cards or GOOD_CARDS, len(carriers))
+        return [card_file(self.folder.root, *each) for each in zip(carriers, cards, strict=True)]
+
+    async def _hand_in(
+        self, pool: Pool, redis: RedisClient, accounts: Sequence[CarrierAccount], paths: Sequence[Path]
+    ) -> DemoImports:
+        """Hand the files in; an account with new cards is polled as the number of all of them allows."""
+        storage, client = open_storage(self.folder.storage.as_uri()), Client(redis)
+        tasks = [
+            await submit_import(pool, storage, client, account_code=account.code, path=path)
+            for account, path in zip(accounts, paths, strict=True)
+        ]
+        rows = sum([await asyncio.to_thread(rows_in, path) for path in paths])
+        present = sum([await count_cards(pool, account.id) for account in accounts])
+        for account, task in zip(accounts, tasks, strict=True):
+            if not task.status.is_final:
+                await set_intervals(pool, account, rows + present)
+        return DemoImports(tasks, rows)
+
+
+def shares(cards: int, accounts: int) -> list[int]:
+    """Split cards evenly: no account has two more than another."""
+    each, left = divmod(cards, accounts)
+    return [each + (place < left) for place in range(accounts)]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import orjson
 
-from junhong_cmp.cli.up_figures import Figures
-from junhong_cmp.imports.model import ImportTask
+from junhong_cmp.cli.up_figures import AccountFigures, Figures
+from junhong_cmp.cli.up_imports import ImportCounts
 
 
 class ExitReason(StrEnum):
@@ -27,10 +27,30 @@ _REASONS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AccountSummary:
+    """What became of one account; ``pause_reason`` and ``paused_until`` are those of its last pause.
+
+    ``paused`` tells whether it rested when the run ended; without a pause in this run both others are None.
+    """
+
+    account: str
+    driver: str
+    cards: int
+    polled: int
+    failed: int
+    throttled: int
+    polled_per_s: float
+    lag_p95_ms: int | None
+    paused: bool
+    pause_reason: str | None
+    paused_until: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UpSummary:
     """The outcome of a run; the field names are those of ``--json``.
 
-    Row counts are those of the card file's import, whichever run did it; polls are this run's.
+    Row counts are those of the card files' imports, whichever run did them; polls are this run's.
     ``duration_s`` counts from the first poll.
     """
 
@@ -45,6 +65,7 @@ class UpSummary:
     duration_s: float
     exit_reason: ExitReason
     data_dir: str
+    accounts: tuple[AccountSummary, ...]
 
     def as_json(self) -> str:
         """One line of JSON."""
@@ -58,12 +79,23 @@ class UpSummary:
             f"  导入：成功 {self.imported}，跳过 {self.skipped}，拒绝 {self.rejected}\n"
             f"  轮询：{self.polled} 次，失败 {self.failed}，限流 {self.throttled}，滞后 p95 {lag}，"
             f"用时 {self.duration_s:.0f} 秒\n"
+            f"{self._accounts_text()}"
             f"  数据：{self.cards} 张卡保存在 {self.data_dir}，再次运行将从此处继续"
+        )
+
+    def _accounts_text(self) -> str:
+        """A line for each account, if there are several."""
+        if len(self.accounts) == 1:
+            return ""
+        return "".join(
+            f"  账号 {each.account}：{each.polled} 次，失败 {each.failed}，限流 {each.throttled}，"
+            f"{'暂停中' if each.paused else '未暂停'}\n"
+            for each in self.accounts
         )
 
 
 def summarise(
-    task: ImportTask | None,
+    imports: ImportCounts | None,
     figures: Figures | None,
     *,
     reason: ExitReason,
@@ -71,17 +103,40 @@ def summarise(
     data_dir: Path,
 ) -> UpSummary:
     """Put a summary together; a run that ended early has no figures, or no import either."""
-    lag = None if figures is None or figures.lag_p95 is None else figures.lag_p95
+    rows = ImportCounts() if imports is None else imports
+    seconds = polling_for.total_seconds()
     return UpSummary(
-        imported=0 if task is None else task.imported,
-        skipped=0 if task is None else task.skipped,
-        rejected=0 if task is None else task.rejected,
+        imported=rows.imported,
+        skipped=rows.skipped,
+        rejected=rows.rejected,
         cards=0 if figures is None else figures.cards,
         polled=0 if figures is None else figures.polled,
         failed=0 if figures is None else figures.failed,
         throttled=0 if figures is None else figures.throttled,
-        lag_p95_ms=None if lag is None else round(lag.total_seconds() * 1000),
-        duration_s=round(polling_for.total_seconds(), 1),
+        lag_p95_ms=None if figures is None else _milliseconds(figures.lag_p95),
+        duration_s=round(seconds, 1),
         exit_reason=reason,
         data_dir=str(data_dir),
+        accounts=() if figures is None else tuple(_account(each, seconds) for each in figures.accounts),
     )
+
+
+def _account(figures: AccountFigures, seconds: float) -> AccountSummary:
+    pause = figures.pause
+    return AccountSummary(
+        account=figures.account,
+        driver=figures.driver,
+        cards=figures.cards,
+        polled=figures.polled,
+        failed=figures.failed,
+        throttled=figures.throttled,
+        polled_per_s=round(figures.polled / seconds, 1) if seconds else 0.0,
+        lag_p95_ms=_milliseconds(figures.lag_p95),
+        paused=figures.paused,
+        pause_reason=None if pause is None else pause.reason,
+        paused_until=None if pause is None or pause.until is None else pause.until.isoformat(),
+    )
+
+
+def _milliseconds(lag: timedelta | None) -> int | None:
+    return None if lag is None else round(lag.total_seconds() * 1000)
