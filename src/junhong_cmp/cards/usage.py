@@ -56,7 +56,7 @@ class BillingTerms:
 
 @dataclass(frozen=True, slots=True)
 class UsageState:
-    """A card's usage: the open cycle, its high-water mark, the last reading taken, and the total before it."""
+    """A card's usage: the open cycle and its high-water mark, the last reading taken, the total before."""
 
     cycle: CycleId | None = None
     cycle_used_kb: int = 0

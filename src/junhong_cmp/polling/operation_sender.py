@@ -1,6 +1,7 @@
 """Sending a stop or resume to the carrier, within its limits and never twice blindly."""
 
 import asyncio
+import random
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
@@ -64,7 +65,9 @@ class OperationSender:
         await self._keep_gap(account, operation)
         slot = await self.concurrency.acquire(account, TaskType.POLLING_PROTECT, operation.card.card_id)
         if isinstance(slot, Refusal):
-            raise PutBack(_REFUSED_FOR.get(slot, _BUSY_DELAY), f"停复机推迟：{slot.name}")
+            raise PutBack(
+                _REFUSED_FOR.get(slot, _BUSY_DELAY) * random.uniform(1, 4), f"停复机推迟：{slot.name}"
+            )
         try:
             await asyncio.sleep(slot.wait_s)
             sends = await begin_sending(self.pool, operation, self.clock.now())

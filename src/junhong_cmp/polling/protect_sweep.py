@@ -21,7 +21,8 @@ log = structlog.stdlib.get_logger(__name__)
 
 _PAGE: Final = 500
 _MOST_PER_RUN: Final = 10_000
-"""Cards of an account and a run: what is left comes next time, and other tasks get their turn."""
+_BUSY_S: Final = 150
+"""For how long a run may keep an account busy: half the time to the next one, the rest is for its polls."""
 
 
 class SweepCause(Enum):
@@ -81,7 +82,7 @@ class ProtectSweep:
     """A protect sweep hands cards to be decided about; swept twice, a card is decided about once or so.
 
     It is the net under what a reading triggers at once: it finds what a crash, a flushed Redis or a changed
-    limit has left undone.
+    limit has left undone. It hands over no more than an account can take until it looks again.
     """
 
     pool: Pool
@@ -94,7 +95,11 @@ class ProtectSweep:
         """Return how many cards were handed over; ends early when ``draining`` is set."""
         total = 0
         for account in self.config_manager.snapshot.accounts.values():
-            if _concerns(cause, account):
+            if (
+                _concerns(cause, account)
+                and account.polling_enabled
+                and not account.is_paused(self.clock.now())
+            ):
                 total += await self._sweep_account(cause, account, draining)
         return total
 
@@ -107,8 +112,9 @@ class ProtectSweep:
         cycle = billing_cycle(now, terms.billing_day, terms.tz)
         query = _CANDIDATES.format(condition=_CONDITIONS[cause])
         words = [str(word) for word in (USAGE_REASONS if cause is SweepCause.ROLLOVER else IN_SERVICE)]
+        most = min(_MOST_PER_RUN, max(self.page, int(account.qps * _BUSY_S)))
         handed, after_id = 0, 0
-        while not draining.is_set() and handed < _MOST_PER_RUN:
+        while not draining.is_set() and handed < most:
             rows = await self.pool.fetch(query, account.id, after_id, cycle, now, words, self.page)
             ids = [row["id"] for row in rows]
             handed += await self.tasks.protect(ids)

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from tests.polling.handlers.firing import fire
 from tests.polling.plant import Plant, add_account, add_cards
 from tests.polling.rule_parts import RuleParts, card_task
-from tests.waiting import FakeClock
+from tests.waiting import FakeClock, wait_until
 
 from junhong_cmp.asynq.errors import PutBack, SkipRetry
 from junhong_cmp.asynq.processing_task import ProcessingTask
@@ -18,6 +18,7 @@ from junhong_cmp.cards.model import Card, CardStatus, CarrierAccount, StopReason
 from junhong_cmp.gateway.errors import (
     AlreadyDone,
     BadRequest,
+    CardResting,
     CardUnknown,
     GatewayError,
     NotOffered,
@@ -337,6 +338,55 @@ async def test_where_operations_cannot_be_asked_about_the_card_is_looked_at(
     clock.advance(ASK_AFTER + timedelta(seconds=1))
     await fire(rules.followup())
     assert await rules.operations() == STOPPED
+
+
+async def test_of_two_who_decide_at_once_one_sends(
+    plant: Plant, rules: RuleParts, protected: CarrierAccount
+) -> None:
+    cards = await over_limit(plant, protected, 3)
+    plant.gateway.hold = asyncio.Event()
+    both = [asyncio.create_task(rules.run_protect(card)) for card in cards for _ in range(2)]
+    await wait_until(lambda: plant.gateway.open_calls == len(cards), description="every card's one call")
+    plant.gateway.hold.set()
+    await asyncio.gather(*both, return_exceptions=True)
+    assert sorted(calls(plant)) == ["stop"] * len(cards)
+    assert await rules.operations() == STOPPED * len(cards)
+
+
+async def test_a_card_that_rests_waits_as_long_as_it_has_to(
+    plant: Plant, rules: RuleParts, protected: CarrierAccount
+) -> None:
+    (card,) = await over_limit(plant, protected)
+    plant.gateway.fail[card.id] = CardResting("间隔", timedelta(seconds=77))
+    with pytest.raises(PutBack) as refusal:
+        await rules.run_protect(card)
+    assert refusal.value.delay == timedelta(seconds=77)
+    assert await plant.pool.fetchval("SELECT sent_at FROM card_operation") is None
+
+
+async def test_a_used_up_budget_is_not_asked_again_at_once(plant: Plant, rules: RuleParts) -> None:
+    account = await add_account(plant.pool, "poor", protect_enabled=True, daily_quota=0)
+    await plant.config.refresh()
+    (card,) = await over_limit(plant, account)
+    with pytest.raises(PutBack) as refusal:
+        await rules.run_protect(card)
+    assert refusal.value.delay >= timedelta(minutes=10)
+    assert calls(plant) == []
+
+
+async def test_a_resting_account_is_not_swept(
+    plant: Plant, rules: RuleParts, protected: CarrierAccount, clock: FakeClock
+) -> None:
+    await over_limit(plant, protected, 3)
+    await plant.pool.execute(
+        "UPDATE carrier_account SET paused_until = $1", clock.now() + timedelta(minutes=1)
+    )
+    await plant.config.refresh()
+    await rules.sweep.sweep(SweepCause.USAGE, draining=_never())
+    assert await rules.handed_over() == []
+    clock.advance(timedelta(minutes=1))
+    await rules.sweep.sweep(SweepCause.USAGE, draining=_never())
+    assert len(await rules.handed_over()) == 3
 
 
 async def test_what_cannot_be_done_now_is_put_back(

@@ -13,7 +13,7 @@ _KINDS: Final = (*USAGE_KINDS, AlertKind.STALE_DATA, AlertKind.API_FAILURE)
 
 
 class AlertCheckHandler(PeriodicHandler):
-    """An alert check handler raises what the rules about usage and polling say, and finds cards to stop."""
+    """An alert check handler raises what rules about usage and polling say, and finds cards to stop or resume."""
 
     task_type = TaskType.ALERT_CHECK
 
@@ -24,4 +24,5 @@ class AlertCheckHandler(PeriodicHandler):
     async def run(self, draining: asyncio.Event) -> None:
         """Sweep once."""
         await self._sweep.sweep(_KINDS, draining)
-        await self._protect.sweep(SweepCause.USAGE, draining)
+        for cause in SweepCause:
+            await self._protect.sweep(cause, draining)
