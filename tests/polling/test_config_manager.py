@@ -36,6 +36,16 @@ async def test_a_change_arrives_without_waiting_for_the_next_read(
     await manager.stop()
 
 
+async def test_where_no_notification_arrives_a_change_is_read_soon(
+    pool: Pool, account: CarrierAccount
+) -> None:
+    manager = PollingConfigManager(pool, None)
+    await manager.start()
+    await add_rule(pool)
+    await wait_until(lambda: manager.snapshot.rules, timeout=3.5, description="the rule")
+    await manager.stop()
+
+
 async def test_a_bad_version_is_refused_once_and_the_last_good_one_kept(
     pool: Pool, postgres_dsn: str, account: CarrierAccount
 ) -> None:
