@@ -1,6 +1,8 @@
 import io
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.imports import workbooks
 
 from junhong_cmp.imports.errors import FileRefusedError
@@ -84,3 +86,23 @@ def test_short_long_and_blank_rows() -> None:
 def test_a_formula_without_a_value_is_a_row() -> None:
     (row,) = card_sheet({"卡": [["ICCID"], [{"formula": "A1"}]]}).rows()
     assert (row.fields, row.kinds) == ({Field.ICCID: ""}, {Field.ICCID: CellKind.FORMULA})
+
+
+PARTS = workbooks.xlsx_parts({"卡": [["套餐", "ICCID"], ["月包", A], [{"number": "1"}, B]]})
+
+
+@given(
+    st.sampled_from(sorted(PARTS)),
+    st.lists(st.tuples(st.integers(0, 400), st.sampled_from(b"<>/&;\"'=!0aAr \xff")), min_size=1, max_size=6),
+)
+def test_any_damage_to_a_part_gives_rows_or_a_refusal(part: str, damage: list[tuple[int, int]]) -> None:
+    content = bytearray(str(PARTS[part]).encode())
+    for at, value in damage:
+        content[at % len(content)] = value
+    data = io.BytesIO(workbooks.archive(PARTS | {part: bytes(content)}))
+    try:
+        workbook = open_workbook(data, FileFormat.XLSX, LIMITS, WorkbookLimits())
+        rows = list(CardSheet(workbook, "", LIMITS).rows())
+    except FileRefusedError:
+        return
+    assert [row.line for row in rows] == sorted({row.line for row in rows})
