@@ -13,7 +13,7 @@ _KINDS: Final = (*USAGE_KINDS, AlertKind.STALE_DATA, AlertKind.API_FAILURE)
 
 
 class AlertCheckHandler(PeriodicHandler):
-    """An alert check handler raises what rules about usage and polling say, and finds cards to stop or resume."""
+    """An alert check handler raises what the rules say, and hands over cards to be stopped or resumed."""
 
     task_type = TaskType.ALERT_CHECK
 
