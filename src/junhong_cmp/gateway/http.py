@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Final
 
 import structlog
@@ -24,16 +23,9 @@ from junhong_cmp.gateway.client import (
 from junhong_cmp.gateway.directory import Directory
 from junhong_cmp.gateway.drivers.table import DRIVERS, DriverParts, batch_size_of, change_rest_of
 from junhong_cmp.gateway.endpoints import EndpointPolicy
-from junhong_cmp.gateway.errors import (
-    AccountPausing,
-    GatewayError,
-    GatewayNotConfigured,
-    NotOffered,
-    Transient,
-    WrongCard,
-)
+from junhong_cmp.gateway.errors import GatewayError, GatewayNotConfigured, WrongCard
 from junhong_cmp.gateway.limits.breakers import AccountBreakers
-from junhong_cmp.gateway.limits.change_gap import ChangeGap
+from junhong_cmp.gateway.limits.call_limits import CallLimits
 from junhong_cmp.gateway.operations import OperationAnswer
 from junhong_cmp.gateway.sessions import SessionAnswer
 from junhong_cmp.gateway.signing import Credential, check_strength
@@ -43,23 +35,13 @@ from junhong_cmp.gateway.tuning import GatewayTuning
 
 log = structlog.stdlib.get_logger(__name__)
 
-
 _DEFAULT_TUNING: Final = GatewayTuning()
-
-
-@dataclass(frozen=True, slots=True)
-class GatewayLimits:
-    """What stands between callers and drivers."""
-
-    bulkhead: Bulkhead
-    breakers: AccountBreakers
-    change_gap: ChangeGap
 
 
 class HttpGateway:
     """An HTTP gateway hands each call to the driver of its account, within that account's slots."""
 
-    def __init__(self, parts: DriverParts, limits: GatewayLimits) -> None:
+    def __init__(self, parts: DriverParts, limits: CallLimits) -> None:
         self._transport = parts.transport
         self._tokens = parts.tokens
         self._drivers: dict[str, GatewayCalls] = {name: row.open(parts) for name, row in DRIVERS.items()}
@@ -146,40 +128,23 @@ class HttpGateway:
         driver = self._drivers.get(account.driver)
         if driver is None:
             raise GatewayNotConfigured(f"账号 {account.code} 的网关驱动不存在：{account.driver}")
-        async with self._limits.bulkhead.slot(account):
-            with self._limits.breakers.guard(account):
-                try:
-                    yield driver
-                except WrongCard as error:
-                    card_id = card.card_id if card else None
-                    log.warning(
-                        "网关返回了其他卡的数据，已拒绝",
-                        account=account.code,
-                        card_id=card_id,
-                        cause=str(error),
-                    )
-                    raise
+        async with self._limits.call(account):
+            try:
+                yield driver
+            except WrongCard as error:
+                card_id = card.card_id if card else None
+                log.warning(
+                    "网关返回了其他卡的数据，已拒绝", account=account.code, card_id=card_id, cause=str(error)
+                )
+                raise
 
     @asynccontextmanager
     async def _changing(
         self, account: GatewayAccount, card: CardRef, request_id: str
     ) -> AsyncIterator[GatewayCalls]:
-        """Hold the card's right to be changed; it goes back only if the carrier has changed nothing."""
-        gap = self._limits.change_gap
-        await gap.take(card, request_id, change_rest_of(account))
-        try:
-            async with self._calling(account, card) as driver:
-                yield driver
-        except GatewayError as error:
-            if _changed_nothing(error):
-                await gap.give_back(card, request_id)
-            raise
-
-
-def _changed_nothing(error: GatewayError) -> bool:
-    if isinstance(error, Transient):
-        return not error.maybe_executed
-    return isinstance(error, AccountPausing | GatewayNotConfigured | NotOffered)
+        rest = change_rest_of(account)
+        async with self._limits.change(card, request_id, rest), self._calling(account, card) as driver:
+            yield driver
 
 
 def open_http_gateway(
@@ -217,7 +182,7 @@ def open_http_gateway(
     )
     clock = SystemClock()
     parts = DriverParts(HttpTransport(tuning.timeouts), directory, clock, TokenStore(clock))
-    limits = GatewayLimits(
+    limits = CallLimits(
         Bulkhead(patience=tuning.patience), AccountBreakers(tuning.breaker, clock), tuning.change_gap
     )
     return HttpGateway(parts, limits)
