@@ -1,10 +1,12 @@
 import asyncio
 import os
+import random
 import signal
 import sys
 import tempfile
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import IO, TypeAlias
@@ -237,3 +239,20 @@ async def test_a_fault_of_ours_is_logged_with_its_place() -> None:
         with capture_logs() as logs, pytest.raises(FileRefusedError, match="异常退出"):
             await anext(process.frames())
     assert logs == [{"event": "文件解析出错", "log_level": "error", "place": "KeyError xlsx.py:7"}]
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_a_damaged_xls_costs_no_more_than_its_process(seed: int) -> None:
+    data = bytearray(workbooks.xls({"卡": [["ICCID"], [iccid(1)], [{"formula": "1+1"}]]}))
+    chance = random.Random(seed)
+    for _ in range(10):
+        data[chance.randrange(len(data))] = chance.randrange(256)
+    with tempfile.TemporaryFile() as file, capture_logs():
+        file.write(data)
+        file.flush()
+        try:
+            rows = await rows_of(file, replace(order_for(), format=FileFormat.XLS))
+        except FileRefusedError:
+            rows = []
+    assert len(rows) <= 65_536
+    assert children() == []
