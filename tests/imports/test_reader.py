@@ -111,7 +111,7 @@ def test_a_binary_file_is_refused_as_such(start: bytes) -> None:
     [
         ("序号,接入号,套餐\n1,1064,月包\n", "第 1 行：序号、接入号、套餐"),
         ("清单\n\n序号;卡号;IMSI\n", "第 3 行：序号、卡号、IMSI"),
-        (" \n\t\n", "没有任何内容"),
+        (" \n\t\n", "没有可读的内容"),
         ("x\x07y\n", r"第 1 行：x\\u0007y"),
     ],
 )
@@ -128,6 +128,14 @@ def test_columns_that_mean_nothing_are_named() -> None:
 
 def test_nul_in_a_data_row_reaches_the_row_rules() -> None:
     assert iccids(f"ICCID\n{A}\0\n{B}\n") == [(2, A + "\0"), (3, B)]
+
+
+def test_a_million_columns_cost_their_row_or_the_file() -> None:
+    wide = "x," * 1_000_000
+    rows = read(f"ICCID,x\n{A},1\n{wide}\n{B},2\n".encode(), piece=65536)
+    assert [(row.line, row.fault) for row in rows] == [(2, None), (3, "行过长"), (4, None)]
+    with pytest.raises(FileRefusedError, match="找不到 ICCID 列"):
+        read(f"{wide}ICCID\n{A}\n".encode(), piece=65536)
 
 
 def test_a_gigabyte_line_and_a_long_file_hold_no_memory() -> None:

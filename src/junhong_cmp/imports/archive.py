@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import IO, Final, Self
 
 from junhong_cmp.imports.errors import FileRefusedError
+from junhong_cmp.imports.excerpt import show
 from junhong_cmp.imports.limits import WorkbookLimits
 
 _PIECE_BYTES: Final = 64 * 1024
@@ -54,7 +55,7 @@ class Archive:
         """
         entry = self._entries.get(_plain(name))
         if entry is None:
-            raise FileRefusedError(f"工作簿已损坏：缺少 {_plain(name)[:100]}")
+            raise FileRefusedError(f"工作簿已损坏：缺少 {show(_plain(name))}")
         try:
             with self._zip.open(entry) as part:
                 while piece := part.read(_PIECE_BYTES):

@@ -78,7 +78,7 @@ class HeaderSearch:
         """Return the error for a file, or a part of it named by ``where``, without a header row."""
         text = f"{where}找不到 ICCID 列：表头应包含 ICCID、卡号ICCID 或 集成电路卡号"
         if self._closest is None:
-            return FileRefusedError(f"{text}；没有任何内容")
+            return FileRefusedError(f"{text}；没有可读的内容")
         _, line, names = self._closest
         return FileRefusedError(f"{text}；最像表头的是第 {line} 行：{list_names(names)}")
 
