@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest
 SPREAD := -n 3 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock fmt lint types arch test test-redis7 test-cluster cover interop chaos bench bench-asynq bench-leader bench-poll bench-import run check clean
+.PHONY: help setup lock fmt lint types arch test test-redis7 test-cluster cover interop chaos simulate-day bench bench-asynq bench-leader bench-poll bench-import run check clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -63,6 +63,9 @@ interop: setup ## against Go's Asynq, its command line and asynqmon (needs Go; R
 
 chaos: setup ## kill, freeze, cut, flush: a fleet broken on purpose; ends with one JSON line
 	$(PYTEST) -q -n 3 --dist worksteal -m chaos tests/chaos tests/db/test_retrying.py
+
+simulate-day: setup ## two days and a bit in minutes, over two billing days; ends with one JSON line
+	$(PYTEST) -q -n 0 -m simulation tests/simulation
 
 bench: setup ## measure; figures go to docs/benchmarks.md
 	@for script in $(filter-out %/bench_asynq.py %/bench_leader.py %/bench_poll.py %/bench_import.py,$(wildcard benchmarks/bench_*.py)); do \

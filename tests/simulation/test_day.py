@@ -1,0 +1,47 @@
+"""Simulated hours in real minutes: at the end PostgreSQL agrees with the carriers' own books."""
+
+from collections import Counter
+from collections.abc import Callable
+
+import orjson
+import pytest
+from tests.simulation.day import SimulatedDay, Verdict
+from tests.simulation.plan import Habit, Plan, days, minutes
+
+Prepare = Callable[[Plan], SimulatedDay]
+
+
+async def test_three_minutes_around_a_months_end(prepare: Prepare) -> None:
+    verdict = await prepare(minutes()).live()
+
+    check(verdict)
+    assert any(answer.day.month == 3 and answer.cycle.month == 3 for answer in verdict.answers)
+
+
+@pytest.mark.simulation
+async def test_two_days_over_two_billing_days(
+    prepare: Prepare, record_property: Callable[[str, object], None]
+) -> None:
+    verdict = await prepare(days(cards_per_account=153)).live()
+
+    record_property("simulation", orjson.dumps(verdict.figures).decode())
+    check(verdict)
+    assert verdict.habits() == set(Habit)
+
+
+def check(verdict: Verdict) -> None:
+    habits: Counter[str] = Counter()
+    by_card: dict[str, list[str]] = {}
+    for answer in verdict.answers:
+        if answer.iccid in verdict.differing:
+            by_card.setdefault(answer.iccid, []).append(
+                f"{answer.day} {answer.cycle} {answer.habit} {answer.kb}"
+            )
+            habits[answer.habit] += 1
+    shown = {
+        iccid: (*pair, by_card.get(iccid, [])[-60:]) for iccid, pair in list(verdict.differing.items())[:3]
+    }
+    assert set(verdict.refused) <= {"token_expired"}, verdict.refused
+    assert not verdict.differing, f"{dict(verdict.figures)}: {habits} {shown}"
+    assert not verdict.lost, verdict.lost[:10]
+    assert not verdict.doubled, verdict.doubled[:3]
