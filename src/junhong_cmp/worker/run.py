@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import sys
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Final, Protocol
@@ -26,6 +27,8 @@ START_ABORT_LIMIT: Final = timedelta(seconds=1.6)
 """How long a start that was told to stop may take to undo itself."""
 STOP_MARGIN: Final = timedelta(seconds=2)
 """How much longer than the grace period a whole stop may take."""
+SWITCH_INTERVAL: Final = timedelta(milliseconds=1)
+"""How long a thread that parses a file may keep the event loop waiting; the interpreter's own is 5 ms."""
 
 SHARED_LOOPS: Final = ("polling:config", "polling:stats")
 """Names of the background tasks that every role runs besides its modules."""
@@ -46,6 +49,7 @@ class StopSource(Protocol):
 def run_worker(settings: Settings, stop_source: StopSource) -> int:
     """Run a worker until it is told to stop or cannot go on; return the exit code."""
     guard = ExitGuard()
+    sys.setswitchinterval(SWITCH_INTERVAL.total_seconds())
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         try:
             code = runner.run(WorkerRun(settings, stop_source, guard).main())
