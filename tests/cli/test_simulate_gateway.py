@@ -10,11 +10,14 @@ import orjson
 import pytest
 from tests.worker_process import environment
 
+from junhong_cmp.gateway.answers import same_card
 from junhong_cmp.gateway.client import CardRef, GatewayAccount
+from junhong_cmp.gateway.drivers.table import DRIVERS
 from junhong_cmp.gateway.http import open_http_gateway
 from junhong_cmp.gateway.signing import Credential
 from junhong_cmp.gateway.simulator_cards import expected_usage_kb
 from junhong_cmp.gateway.simulator_log import read_log, summarise
+from junhong_cmp.gateway.simulators.table import SIMULATORS
 
 SECRET = "canary-secret-of-the-tests"
 CARD = CardRef(1, "89860012345678900017")
@@ -135,3 +138,29 @@ async def test_a_missing_file_of_cards_is_named(tmp_path: Path) -> None:
     code, errors = await ended("--cards", str(tmp_path / "none"), JUNHONG_GATEWAY_SECRET=SECRET)
     assert code == 78
     assert str(tmp_path / "none") in errors
+
+
+@pytest.mark.parametrize("driver", SIMULATORS)
+async def test_every_driver_finds_its_carrier_there(driver: str, tmp_path: Path) -> None:
+    log = tmp_path / "calls.jsonl"
+    options = ("--driver", driver, "--key-id", "demo", "--log", str(log), "--latency", "0", "--jitter", "0")
+    async with simulator(*options, JUNHONG_GATEWAY_SECRET=SECRET) as process:
+        ready = await first_line(process)
+        gateway = open_http_gateway(
+            base_url=str(ready["url"]),
+            credentials={},
+            default_credential=Credential("demo", SECRET),
+            allow_http=True,
+        )
+        await gateway.open()
+        account = GatewayAccount(1, "a", driver=driver, usage_unit=DRIVERS[driver].defaults.usage_unit)
+        usage = await gateway.query_usage(account, CARD)
+        status = await gateway.query_status(account, CARD)
+        await gateway.close()
+        process.send_signal(signal.SIGTERM)
+        await asyncio.wait_for(process.communicate(), 10)
+    assert usage.iccid == status.iccid == CARD.iccid
+    assert usage.used_kb > 0
+    assert status.status == "active"
+    calls = summarise(read_log(log)).calls
+    assert {op for iccid, op in calls if same_card(iccid, CARD.iccid)} >= {"usage", "status"}, calls
