@@ -80,14 +80,26 @@ async def test_a_worker_of_each_role_and_an_operator_need_no_more(
     assert await refusals(redis_server) == set()
 
 
-def test_a_worker_may_do_whatever_its_scripts_do() -> None:
+def test_a_worker_may_do_whatever_its_scripts_do_with_all_its_keys() -> None:
+    (rules,) = (rules for name, *rules in USERS if name == "junhong-worker")
     packages = ("polling", "leadership", "gateway")
-    paths = [path for package in packages for path in (SOURCES / package).rglob("*.lua")]
     calls = re.compile(r"redis\.p?call\('(\w+)'")
-    used = {word.lower() for path in paths for word in calls.findall(path.read_text(encoding="utf-8"))}
-    allowed = {rule[1:] for name, *rules in USERS if name == "junhong-worker" for rule in rules}
+    used = {word.lower() for text in texts_of(packages, "*.lua") for word in calls.findall(text)}
     assert used > {"zadd", "hset"}
-    assert used <= allowed
+    assert used <= {rule.removeprefix("+") for rule in rules}
+    keys = re.compile(r'return f?"([a-z{:]+:)')
+    named = {name for text in texts_of(packages, "keys.py") for name in keys.findall(text)}
+    assert named > {"polling:", "gateway:change:"}
+    allowed = tuple(rule[1:].rstrip("*") for rule in rules if rule.startswith("~"))
+    assert all(name.startswith(allowed) or (name + "lease}:").startswith(allowed) for name in named)
+
+
+def texts_of(packages: tuple[str, ...], pattern: str) -> list[str]:
+    return [
+        path.read_text(encoding="utf-8")
+        for package in packages
+        for path in (SOURCES / package).rglob(pattern)
+    ]
 
 
 async def test_a_worker_may_space_the_changes_of_cards(url_of: UrlOf) -> None:
