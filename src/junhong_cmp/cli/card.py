@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from junhong_cmp.cli.card_order import resume_card, stop_card
 from junhong_cmp.cli.options import AsJson, ConfigFile, PostgresDsn
 from junhong_cmp.cli.settings import load_settings
 from junhong_cmp.cli.usage import ChineseCommand, ChineseGroup
@@ -37,7 +38,9 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(cls=ChineseGroup, no_args_is_help=True)
     group.command("export", cls=ChineseCommand, help="把卡清单导出为 CSV 或 XLSX")(export_cards)
     group.command("show", cls=ChineseCommand, help="显示一张卡：状态、按日用量、轮询、操作、历史")(show_card)
-    app.add_typer(group, name="card", help="查看卡，导出卡清单")
+    group.command("stop", cls=ChineseCommand, help="下达停机指令")(stop_card)
+    group.command("resume", cls=ChineseCommand, help="下达复机指令")(resume_card)
+    app.add_typer(group, name="card", help="查看卡，导出卡清单，停复机")
 
 
 def export_cards(
