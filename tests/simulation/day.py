@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,14 @@ class Verdict:
     def habits(self) -> set[Habit]:
         """What cards were seen doing."""
         return {answer.habit for answer in self.answers}
+
+    def explain(self, cards: int = 3) -> str:
+        """Tell of some cards that differ what was expected, what was recorded, and what carriers had told."""
+        lines = [f"{len(self.differing)} cards differ: {dict(self.figures)}"]
+        for iccid, (expected, recorded) in islice(self.differing.items(), cards):
+            lines += [iccid, f"  expected {expected}", f"  recorded {recorded}"]
+            lines += [f"  {answer}" for answer in self.answers if answer.iccid == iccid]
+        return "\n".join(lines)
 
 
 @dataclass

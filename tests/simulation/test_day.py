@@ -1,6 +1,5 @@
 """Simulated hours in real minutes: at the end PostgreSQL agrees with the carriers' own books."""
 
-from collections import Counter
 from collections.abc import Callable
 
 import orjson
@@ -30,18 +29,7 @@ async def test_two_days_over_two_billing_days(
 
 
 def check(verdict: Verdict) -> None:
-    habits: Counter[str] = Counter()
-    by_card: dict[str, list[str]] = {}
-    for answer in verdict.answers:
-        if answer.iccid in verdict.differing:
-            by_card.setdefault(answer.iccid, []).append(
-                f"{answer.day} {answer.cycle} {answer.habit} {answer.kb}"
-            )
-            habits[answer.habit] += 1
-    shown = {
-        iccid: (*pair, by_card.get(iccid, [])[-60:]) for iccid, pair in list(verdict.differing.items())[:3]
-    }
     assert set(verdict.refused) <= {"token_expired"}, verdict.refused
-    assert not verdict.differing, f"{dict(verdict.figures)}: {habits} {shown}"
+    assert not verdict.differing, verdict.explain()
     assert not verdict.lost, verdict.lost[:10]
     assert not verdict.doubled, verdict.doubled[:3]
