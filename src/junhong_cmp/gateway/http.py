@@ -28,7 +28,7 @@ from junhong_cmp.gateway.limits.breakers import AccountBreakers
 from junhong_cmp.gateway.limits.call_limits import CallLimits
 from junhong_cmp.gateway.operations import OperationAnswer
 from junhong_cmp.gateway.sessions import SessionAnswer
-from junhong_cmp.gateway.signing import Credential, check_strength
+from junhong_cmp.gateway.signing import Credential
 from junhong_cmp.gateway.tokens import TokenStore
 from junhong_cmp.gateway.transport import HttpTransport
 from junhong_cmp.gateway.tuning import GatewayTuning
@@ -161,17 +161,15 @@ def open_http_gateway(
     Args:
         base_url: for accounts without one of their own; its host is allowed by being named here.
         credentials: by the ``credential_ref`` of accounts.
-        default_credential: for accounts without a ``credential_ref``; strong enough to sign with.
+        default_credential: for accounts without a ``credential_ref``.
         tuning: time limits of every call, and when accounts and cards are left alone.
         allow_http: accept plain http, for a gateway in one's own network.
         allowed_hosts: the only other hosts that accounts may name.
 
     Raises:
-        ConfigError: ``base_url`` may not be called, or the default credential is too weak.
+        ConfigError: ``base_url`` may not be called.
 
     """
-    if default_credential is not None:
-        check_strength(default_credential)
     policy = EndpointPolicy(allow_http=allow_http, allowed_hosts={*allowed_hosts, *_host_of(base_url)})
     try:
         policy.check(base_url)

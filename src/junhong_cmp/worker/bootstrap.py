@@ -19,7 +19,7 @@ from junhong_cmp.db.schema import check_schema
 from junhong_cmp.gateway.client import GatewayClient
 from junhong_cmp.gateway.http import open_http_gateway
 from junhong_cmp.gateway.limits.change_gap import RedisChangeGap
-from junhong_cmp.gateway.signing import Credential
+from junhong_cmp.gateway.signing import Credential, check_strength
 from junhong_cmp.gateway.transport import GatewayTimeouts
 from junhong_cmp.gateway.tuning import GatewayTuning
 from junhong_cmp.polling.base import PollingBase
@@ -140,6 +140,7 @@ class BootstrapWorker:
         default = None
         if settings.key_id is not None and settings.secret is not None:
             default = Credential(settings.key_id, settings.secret.get_secret_value())
+            check_strength(default)
         gateway = open_http_gateway(
             base_url=url,
             credentials={
