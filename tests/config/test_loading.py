@@ -197,6 +197,50 @@ def test_no_secret_shows(tmp_path: Path) -> None:
     assert set(resolution.secrets) == {"redis-canary", "pg-canary", "url-canary", "gw-canary", "cred-canary"}
 
 
+@pytest.mark.parametrize(
+    ("credentials", "complaint"),
+    [
+        ('{"acc": {"key_id": "k1"}}', "中的 acc.secret 未设置："),
+        ('{"acc": {"key_id": "k1", "secret": ""}}', "中的 acc.secret 不能为空"),
+        ('{"acc": {"key_id": "k1", "secret": "cred-canary", "app": "x"}}', "中的 acc.app 不是已知的项"),
+        ('{"acc": {"key_id": 7, "secret": "cred-canary"}}', "中的 acc.key_id 须为文本"),
+        ('{"acc": "cred-canary"}', "中的 acc 须为映射"),
+        ('["cred-canary"]', "须为映射"),
+        ('{"acc": {"key_id": "k1", "secret": "cred-canary"}, "acc": {}}', "中 acc 出现两次"),
+        ('{"acc": cred-canary}', "不是有效的 JSON"),
+        ("[" * 100_000, "不是有效的 JSON"),
+    ],
+)
+def test_wrong_credentials_are_told_by_place_and_never_shown(
+    tmp_path: Path, credentials: str, complaint: str
+) -> None:
+    (problem,) = problems(tmp_path, JUNHONG_GATEWAY_CREDENTIALS=credentials)
+    assert problem.startswith("JUNHONG_GATEWAY_CREDENTIALS ")
+    assert complaint in problem
+    assert "canary" not in problem
+
+
+@pytest.mark.parametrize("source", ["variable", "file", "yaml"])
+def test_every_account_may_have_credentials_of_its_own(tmp_path: Path, source: str) -> None:
+    text = '{"cmcc-01": {"key_id": "k1", "secret": "s1"}, "cucc-01": {"key_id": "k2", "secret": "s2"}}'
+    (tmp_path / "keys.json").write_text(text + "\n", encoding="utf-8")
+    (tmp_path / "keys.yaml").write_text(f"gateway:\n  credentials: {text}\n", encoding="utf-8")
+    variables = {
+        "variable": {"JUNHONG_GATEWAY_CREDENTIALS": text},
+        "file": {"JUNHONG_GATEWAY_CREDENTIALS_FILE": str(tmp_path / "keys.json")},
+        "yaml": {"JUNHONG_CONFIG": str(tmp_path / "keys.yaml")},
+    }
+    resolution = resolve(tmp_path, None, **variables[source])
+    found = resolution.settings.gateway.credentials
+    assert {ref: (each.key_id, each.secret.get_secret_value()) for ref, each in found.items()} == {
+        "cmcc-01": ("k1", "s1"),
+        "cucc-01": ("k2", "s2"),
+    }
+    assert {"s1", "s2"} <= set(resolution.secrets)
+    (shown,) = (each.shown for each in resolution.values if each.variable == "JUNHONG_GATEWAY_CREDENTIALS")
+    assert shown == "***"
+
+
 def test_unknown_names_are_warned_about_with_the_nearest(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text("worker: {rolle: leader}\nqueues: {}\n", encoding="utf-8")
     warnings = resolve(tmp_path, {"config": "c.yaml"}, JUNHONG_WORKER_ROEL="leader").warnings

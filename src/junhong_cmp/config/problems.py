@@ -28,7 +28,11 @@ _SENTENCES: Final[Mapping[str, _Sentence]] = {
     "string_type": lambda _: "须为文本",
     "string_too_long": lambda ctx: f"最长 {ctx['max_length']} 个字符",
     "string_too_short": lambda _: "不能为空",
+    "too_short": lambda _: "不能为空",
     "string_pattern_mismatch": lambda _: "不能含控制字符",
+    "dict_type": lambda _: "须为映射",
+    "model_type": lambda _: "须为映射",
+    "extra_forbidden": lambda _: "不是已知的项",
     "path_type": lambda _: "须为路径",
     "greater_than": lambda ctx: f"须大于 {_bound(ctx['gt'])}",
     "greater_than_equal": lambda ctx: f"不能小于 {_bound(ctx['ge'])}",
@@ -45,10 +49,11 @@ def describe(error: ErrorDetails, variables: Mapping[str, Variable], origins: Ma
     sentence = _SENTENCES.get(error["type"], _invalid)(context)
     if variable is None:
         return sentence  # a check over several variables: its text names them
+    name = variable.name + _part_of(variable, error["loc"])
     if error["type"] == "missing":
         hint = f"：{variable.description}" if variable.description else ""
-        return f"{variable.name} 未设置{hint}"
-    text = f"{variable.name} {sentence}"
+        return f"{name} 未设置{hint}"
+    text = f"{name} {sentence}"
     if not variable.secret:
         text += f"，实际为 {_shown(error['input'])}"
     origin = origins.get(variable.name)
@@ -66,6 +71,12 @@ def _variable_at(place: tuple[int | str, ...], variables: Mapping[str, Variable]
     return None
 
 
+def _part_of(variable: Variable, place: tuple[int | str, ...]) -> str:
+    """Name the part of a value that has parts; their names are no secrets, even where the values are."""
+    parts = ".".join(str(part) for part in place[len(variable.path) :])
+    return f" 中的 {_printable(parts)}" if parts else ""
+
+
 def _choices(context: _Context) -> list[str]:
     # pydantic writes the choices as English prose: 'all', 'leader' or 'consumer'
     return [part for part in str(context["expected"]).split("'") if part.strip(" ,") not in {"", "or"}]
@@ -80,6 +91,9 @@ def _shown(value: Any) -> str:
         return format_duration(value)
     if isinstance(value, Enum):
         value = value.value
-    text = str(value)
+    return f'"{_printable(str(value))}"'
+
+
+def _printable(text: str) -> str:
     shown = text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}…"
-    return '"' + "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in shown) + '"'
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in shown)

@@ -1,12 +1,12 @@
 """How texts become values: durations, queue weights, lists, URLs. Errors are Chinese predicates."""
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Annotated, Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-import orjson
 from pydantic import BeforeValidator, SecretStr
 
 _UNIT_SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -80,8 +80,8 @@ def parse_json(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return orjson.loads(value)
-    except orjson.JSONDecodeError:
+        return json.loads(value, object_pairs_hook=_without_repeats)
+    except (json.JSONDecodeError, RecursionError):
         raise ValueError("不是有效的 JSON") from None
 
 
@@ -130,6 +130,16 @@ def check_postgres_options(dsn: SecretStr) -> SecretStr:
         if name == "port" and not all(_is_port(part) for part in value.split(",")):
             raise ValueError(_BAD_PORT)
     return dsn
+
+
+def _without_repeats(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a name that stands twice: only one of its values could be the one that is meant."""
+    fields: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in fields:
+            raise ValueError(f"中 {name} 出现两次")
+        fields[name] = value
+    return fields
 
 
 def _is_port(text: str) -> bool:
