@@ -60,7 +60,7 @@ async def test_p3_three_leaders_one_killed_ten_times_in_a_row(fleet: Fleet, card
         leader, _ = await leads(fleet, since=since)
         standbys = [worker for worker in fleet.workers if worker.returncode is None and worker is not leader]
         for standby in standbys:
-            told = await standby.wait_for("已有主节点，本实例热备")
+            told = await standby.wait_for("已有主节点，本实例热备", timeout=60)
             assert {
                 "term",
                 "holder",
