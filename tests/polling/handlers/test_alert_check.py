@@ -11,6 +11,7 @@ from tests.polling.rule_parts import RuleParts
 from tests.waiting import FakeClock
 
 from junhong_cmp.asynq.errors import PutBack
+from junhong_cmp.cards.limit_store import record_plan
 from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.embedded.postgres_server import EmbeddedPostgres
@@ -144,3 +145,28 @@ async def test_while_postgresql_is_away_the_task_is_put_back(
     with pytest.raises(PutBack, match="数据库不可用"):
         await fire(AlertCheckHandler(sweep, protect))
     await postgres_server.start()
+
+
+async def test_plans_and_pools_are_told_of_where_no_reading_has(
+    plant: Plant, account: CarrierAccount, sweep: AlertSweep, protect: ProtectSweep
+) -> None:
+    plan = await add_alert_rule(plant.pool, "plan_usage", 0.8)
+    shared = await add_alert_rule(plant.pool, "pool_usage", 0.9, level="critical")
+    cards = await add_cards(plant.pool, account, 4)
+    await record_plan(plant.pool, account.id, "S", 1000)
+    pool_id = await plant.pool.fetchval(
+        "INSERT INTO data_pool (account_id, name, capacity_kb) VALUES ($1, '池', 2000) RETURNING id",
+        account.id,
+    )
+    await plant.pool.execute(
+        "UPDATE iot_card SET plan = 'S', pool_id = $3, cycle = $1, cycle_used_kb = 300 * (id - $2)",
+        CYCLE,
+        cards[0].id,
+        pool_id,
+    )
+    for _ in range(2):
+        await fire(AlertCheckHandler(sweep, protect))
+    assert await events(plant.pool) == [
+        (plan, cards[3].id, CYCLE, "warning"),  # 900 of 1000
+        (shared, cards[3].id, CYCLE, "critical"),  # 1800 of 2000; the heaviest user stands for all
+    ]
