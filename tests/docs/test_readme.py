@@ -84,7 +84,7 @@ def test_both_languages_show_the_same_commands() -> None:
 @pytest.mark.parametrize("name", READMES)
 def test_the_table_lists_the_commands_there_are(name: str) -> None:
     listed = re.findall(r"^\| `junhong ([a-z-]+)", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE)
-    assert listed == list(cli.COMMANDS)
+    assert list(dict.fromkeys(listed)) == list(cli.COMMANDS)  # a command may have several rows
 
 
 def test_every_command_is_tried_here() -> None:
