@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 from tests.polling.plant import Plant, add_account, add_cards, add_rule
 
 from junhong_cmp.cards.model import CarrierAccount
@@ -31,7 +29,7 @@ async def test_a_deleted_card_waits_nowhere(plant: Plant, account: CarrierAccoun
 async def test_switching_polling_takes_a_card_out_and_in(plant: Plant, account: CarrierAccount) -> None:
     (card,) = await add_cards(plant.pool, account, 1)
     await plant.lifecycle.cards_created([card])
-    off = replace(card, polling_enabled=False)
+    off = card._replace(polling_enabled=False)
     await plant.lifecycle.cards_changed([(card, off)])
     assert await plant.score(card) is None
     await plant.lifecycle.cards_changed([(off, card)])
@@ -41,7 +39,7 @@ async def test_switching_polling_takes_a_card_out_and_in(plant: Plant, account: 
 async def test_a_change_of_no_concern_keeps_the_score(plant: Plant, account: CarrierAccount) -> None:
     (card,) = await add_cards(plant.pool, account, 1)
     await plant.queue.add_many(TaskType.POLLING_CARDDATA, account.id, [(card.id, 5)])
-    await plant.lifecycle.cards_changed([(card, replace(card, plan="30G"))])
+    await plant.lifecycle.cards_changed([(card, card._replace(plan="30G"))])
     assert await plant.score(card) == 5
 
 
@@ -50,7 +48,7 @@ async def test_a_card_that_moves_changes_its_shard(plant: Plant, account: Carrie
     await plant.config.refresh()
     (card,) = await add_cards(plant.pool, account, 1)
     await plant.lifecycle.cards_created([card])
-    moved = replace(card, account_id=other.id)
+    moved = card._replace(account_id=other.id)
     await plant.lifecycle.cards_changed([(card, moved)])
     assert await plant.score(card) is None
     assert await plant.score(moved) is not None
@@ -62,7 +60,7 @@ async def test_re_enabling_breaks_the_claim_of_a_poll_that_saw_the_card_off(
     (card,) = await add_cards(plant.pool, account, 1)
     claim = await plant.claim_card(card)
     shard = plant.queue.shard(TaskType.POLLING_CARDDATA, account.id, card.id)
-    await plant.lifecycle.cards_changed([(replace(card, polling_enabled=False), card)])
+    await plant.lifecycle.cards_changed([(card._replace(polling_enabled=False), card)])
     assert not await plant.queue.remove_claimed(shard, card.id, claim.claim)
     assert await plant.score(card) is not None
 

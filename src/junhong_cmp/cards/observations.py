@@ -1,8 +1,8 @@
 """What polls found out about cards, and what became of writing it down."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 from junhong_cmp.cards.model import CardStatus, RealNameStatus
 
@@ -15,8 +15,7 @@ class RecordOutcome(StrEnum):
     GONE = "gone"  # the card was deleted or moved to another account meanwhile
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageWrite:
+class UsageWrite(NamedTuple):
     """A usage reading of the month so far; ``reading_at`` is the carrier's time of it."""
 
     card_id: int
@@ -26,8 +25,7 @@ class UsageWrite:
     observed_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatusWrite:
+class StatusWrite(NamedTuple):
     """A card's state at the carrier: the raw code and what it stands for."""
 
     card_id: int
@@ -37,8 +35,7 @@ class StatusWrite:
     observed_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RealNameWrite:
+class RealNameWrite(NamedTuple):
     """A card's real-name state."""
 
     card_id: int
@@ -47,8 +44,7 @@ class RealNameWrite:
     observed_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailureWrite:
+class FailureWrite(NamedTuple):
     """A poll that failed for a reason of the card's own; ``not_found``: the carrier doesn't know it."""
 
     card_id: int
@@ -57,8 +53,7 @@ class FailureWrite:
     not_found: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class Recorded(NamedTuple):
     """The outcome of one observation, in the order the observations were given.
 
     ``changed``: the card's state differs from before (status, real-name state, orphan flag,

@@ -19,10 +19,9 @@ for up to three days. The rules, in the order they apply:
 """
 
 import calendar
-from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from enum import StrEnum
-from typing import Final, NewType
+from typing import Final, NamedTuple, NewType
 from zoneinfo import ZoneInfo
 
 CycleId = NewType("CycleId", str)
@@ -46,16 +45,14 @@ class UsageAnomaly(StrEnum):
     UNIT = "unit"
 
 
-@dataclass(frozen=True, slots=True)
-class BillingTerms:
+class BillingTerms(NamedTuple):
     """When an account's billing cycles begin: at 00:00 local time of a day of the month."""
 
     billing_day: int
     tz: ZoneInfo
 
 
-@dataclass(frozen=True, slots=True)
-class UsageState:
+class UsageState(NamedTuple):
     """A card's usage: the open cycle and its high-water mark, the last reading taken, the total before."""
 
     cycle: CycleId | None = None
@@ -65,8 +62,7 @@ class UsageState:
     previous_kb: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class UsageChange:
+class UsageChange(NamedTuple):
     """What one reading does: the new state, growth, the cycle it closed with its total, an anomaly."""
 
     state: UsageState
@@ -121,7 +117,7 @@ def _within_cycle(state: UsageState, used_kb: int, at: datetime, *, is_early: bo
     growth = used_kb - state.cycle_used_kb
     seen = _seen(state, used_kb, at)
     if growth >= 0:
-        return UsageChange(replace(seen, cycle_used_kb=used_kb), delta_kb=growth)
+        return UsageChange(seen._replace(cycle_used_kb=used_kb), delta_kb=growth)
     # A dip is reported when it begins or deepens, not for as long as it lasts.
     deepens = state.last_reading_kb is None or used_kb < state.last_reading_kb
     return UsageChange(seen, anomaly=UsageAnomaly.ROLLBACK if deepens and not is_early else None)
@@ -171,7 +167,7 @@ def _impossible(state: UsageState, used_kb: int, at: datetime, *, since: datetim
 
 
 def _seen(state: UsageState, used_kb: int, at: datetime) -> UsageState:
-    return replace(state, last_reading_kb=used_kb, last_reading_at=at)
+    return state._replace(last_reading_kb=used_kb, last_reading_at=at)
 
 
 def _billing_date(year: int, month: int, billing_day: int) -> date:
