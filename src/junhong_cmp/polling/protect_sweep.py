@@ -9,7 +9,7 @@ from typing import Final
 import structlog
 
 from junhong_cmp.cards.model import CarrierAccount
-from junhong_cmp.cards.protection import IN_SERVICE, USAGE_REASONS
+from junhong_cmp.cards.protection import IN_SERVICE
 from junhong_cmp.cards.usage import billing_cycle
 from junhong_cmp.clock import Clock, SystemClock
 from junhong_cmp.db.pool import Pool
@@ -63,7 +63,7 @@ _CONDITIONS: Final[Mapping[SweepCause, str]] = {
                 AND o.reason IN ('over_plan', 'threshold', 'pool'))
     """,
     SweepCause.ROLLOVER: """
-        c.status = 'suspended' AND c.stop_reason = ANY ($5) AND NOT EXISTS (
+        c.status = 'suspended' AND c.stop_reason IN ('over_plan', 'threshold', 'pool') AND NOT EXISTS (
             SELECT FROM card_operation AS o
             WHERE o.card_id = c.id AND o.kind = 'stop' AND o.status = 'done' AND o.cycle >= $3
                 AND o.reason = c.stop_reason)
@@ -111,11 +111,11 @@ class ProtectSweep:
             return 0
         cycle = billing_cycle(now, terms.billing_day, terms.tz)
         query = _CANDIDATES.format(condition=_CONDITIONS[cause])
-        words = [str(word) for word in (USAGE_REASONS if cause is SweepCause.ROLLOVER else IN_SERVICE)]
+        in_service = [str(status) for status in IN_SERVICE]
         most = min(_MOST_PER_RUN, max(self.page, int(account.qps * _BUSY_S)))
         handed, after_id = 0, 0
         while not draining.is_set() and handed < most:
-            rows = await self.pool.fetch(query, account.id, after_id, cycle, now, words, self.page)
+            rows = await self.pool.fetch(query, account.id, after_id, cycle, now, in_service, self.page)
             ids = [row["id"] for row in rows]
             handed += await self.tasks.protect(ids)
             if len(ids) < self.page:
