@@ -164,9 +164,14 @@ def test_the_summary_of_several_accounts_tells_each(tmp_path: Path) -> None:
         COUNTS, BOTH, reason=ExitReason.SIGNAL, polling_for=timedelta(seconds=20), data_dir=tmp_path
     )
     text = summary.as_text()
-    assert "账号 demo-unicom：34 次，失败 2，限流 3，暂停中" in text
+    assert "账号 demo-unicom：34 次，失败 2，限流 3，暂停中（被限流）" in text
     assert "账号 demo-ctcc：1200 次，失败 0，限流 0，未暂停" in text
     assert [each.pause_reason for each in summary.accounts] == ["throttled", None]
+    over = replace(BOTH, accounts=(replace(UNICOM, paused=False), CTCC))
+    summary = summarise(
+        COUNTS, over, reason=ExitReason.SIGNAL, polling_for=timedelta(seconds=20), data_dir=tmp_path
+    )
+    assert "限流 3，未暂停（曾被限流）" in summary.as_text()
 
 
 def test_a_run_that_ended_early_has_a_summary_too() -> None:

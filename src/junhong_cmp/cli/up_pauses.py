@@ -32,12 +32,17 @@ class Pause:
     @property
     def text(self) -> str:
         """The reason in Chinese, where there is a word for it."""
-        head, _, note = self.reason.partition(": ")
-        return f"{_WORDS.get(head, head)}：{note}" if note else _WORDS.get(head, head)
+        return reason_text(self.reason)
 
     def is_in_force(self, moment: datetime) -> bool:
         """Whether the account rests at a moment after the pause began."""
         return self.until is None or self.until > moment
+
+
+def reason_text(reason: str) -> str:
+    """Return the Chinese for the word of a reason, with the note an operator may have left."""
+    head, _, note = reason.partition(": ")
+    return f"{_WORDS.get(head, head)}：{note}" if note else _WORDS.get(head, head)
 
 
 async def load_pauses(pool: Pool, account_ids: Sequence[int], *, since: datetime) -> Mapping[int, Pause]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Protocol
+from typing import Final, Protocol
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -14,6 +14,7 @@ from junhong_cmp.cli.up_figures import AccountFigures, Figures
 from junhong_cmp.cli.up_imports import ImportCounts
 
 _Cells = list[tuple[str, str]]
+_TEXTS: Final = frozenset({"账号", "驱动", "暂停"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +122,7 @@ class LiveScreen:
 def _table(rows: Sequence[_Cells], title: str | None = None) -> Table:
     table = Table(title=title, title_justify="left")
     for name, _ in rows[0]:
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="left" if name in _TEXTS else "right")
     for cells in rows:
         table.add_row(*(value for _, value in cells))
     return table

@@ -9,6 +9,7 @@ import orjson
 
 from junhong_cmp.cli.up_figures import AccountFigures, Figures
 from junhong_cmp.cli.up_imports import ImportCounts
+from junhong_cmp.cli.up_pauses import reason_text
 
 
 class ExitReason(StrEnum):
@@ -88,8 +89,7 @@ class UpSummary:
         if len(self.accounts) == 1:
             return ""
         return "".join(
-            f"  账号 {each.account}：{each.polled} 次，失败 {each.failed}，限流 {each.throttled}，"
-            f"{'暂停中' if each.paused else '未暂停'}\n"
+            f"  账号 {each.account}：{each.polled} 次，失败 {each.failed}，限流 {each.throttled}，{_rest(each)}\n"
             for each in self.accounts
         )
 
@@ -136,6 +136,13 @@ def _account(figures: AccountFigures, seconds: float) -> AccountSummary:
         pause_reason=None if pause is None else pause.reason,
         paused_until=None if pause is None or pause.until is None else pause.until.isoformat(),
     )
+
+
+def _rest(account: AccountSummary) -> str:
+    if account.pause_reason is None:
+        return "未暂停"
+    reason = reason_text(account.pause_reason)
+    return f"暂停中（{reason}）" if account.paused else f"未暂停（曾{reason}）"
 
 
 def _milliseconds(lag: timedelta | None) -> int | None:
