@@ -24,6 +24,7 @@ from junhong_cmp.imports.report import write_report
 from junhong_cmp.imports.row_store import list_latest_imported
 from junhong_cmp.imports.source import CardSource
 from junhong_cmp.imports.store import note_file
+from junhong_cmp.storage.faults import storage_fault
 from junhong_cmp.storage.store import Storage
 
 log = structlog.stdlib.get_logger(__name__)
@@ -95,7 +96,7 @@ class Importer:
         """Store the result file of what has been dealt with so far and return its key."""
         # The hash makes the key hard to guess, and a second run replaces the file of the first.
         key = f"imports/results/{task.id}-{task.file_sha256[:16]}.csv"
-        with tempfile.TemporaryDirectory(prefix="junhong-import-") as folder:
+        with _temporary_folder() as folder:
             path = Path(folder) / "result.csv"
             await write_report(self._pool, task.id, path)
             await self._storage.put(key, path)
@@ -129,6 +130,13 @@ class Importer:
         if draining.is_set():
             where = "写结果文件前" if line is None else f"第 {line} 行"
             raise PutBack(_DRAIN_DELAY, f"进程正在退出，导入在{where}暂停")
+
+
+def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
+    try:
+        return tempfile.TemporaryDirectory(prefix="junhong-import-")
+    except OSError as error:
+        raise storage_fault(error) from error
 
 
 class _ChunkCutter:

@@ -77,7 +77,7 @@ async def submit_import(
         file_key=key,
         file_sha256=facts.sha256,
         file_bytes=facts.size,
-        file_lines=facts.lines,
+        file_lines=facts.lines or None,
         sheet=choice.sheet,
     )
     async with pool.acquire() as conn:
