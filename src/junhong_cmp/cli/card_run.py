@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from junhong_cmp.cards.model import CardStatus
+from junhong_cmp.cards.model import Card, CardStatus, PollTopic
 from junhong_cmp.cli.card_screen import print_dossier
 from junhong_cmp.cli.import_desk import open_database
 from junhong_cmp.cli.inspection import print_json
@@ -72,10 +72,15 @@ def run_show(settings: Settings, number: str, *, limit: int, as_json: bool) -> i
     except NothingFoundError as error:
         return _refused(error)
     if as_json:
-        print_json(asdict(dossier))
+        print_json(asdict(dossier) | {"card": _by_name(dossier.card)})
     else:
         print_dossier(dossier)
     return int(ExitCode.CLEAN)
+
+
+def _by_name(card: Card) -> dict[str, object]:
+    """Return the card's fields by name; as a tuple it would become a list."""
+    return card._asdict() | {topic.value: card.progress(topic)._asdict() for topic in PollTopic}
 
 
 async def _load(settings: Settings, number: str, limit: int) -> Dossier:
