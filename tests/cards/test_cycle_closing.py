@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from junhong_cmp.cards.cycle_closing import first_open_cycle, previous_cycle
-from junhong_cmp.cards.usage import START_NOISE, BillingTerms, billing_cycle, cycle_start
+from junhong_cmp.cards.cycle_closing import first_open_cycle
+from junhong_cmp.cards.usage import START_NOISE, BillingTerms, billing_cycle, cycle_start, previous_cycle
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 

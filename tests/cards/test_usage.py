@@ -176,6 +176,72 @@ class TestNewCycle:
         assert (change.delta_kb, change.closed) == (800, ("2026-03-01", 5000))
 
 
+class TestLateReadings:
+    def test_a_total_told_after_its_cycle_ended_belongs_to_it(self) -> None:
+        changes = read((5000, at(31)), (7, at(1, 1, month=4)), (5600, at(31, 23)), (9, at(1, 5, month=4)))
+        assert [change.delta_kb for change in changes] == [0, 7, 600, 2]
+        assert [change.closed for change in changes[1:]] == [("2026-03-01", 5000), ("2026-03-01", 5600), None]
+        assert changes[2].state == UsageState(CycleId("2026-04-01"), 7, 7, at(1, 1, month=4), 5600)
+
+    def test_what_a_counter_held_over_had_grown_by_is_not_counted_again(self) -> None:
+        held = [(5000, at(31)), (5650, at(1, 1, month=4))]
+        changes = read(*held, (5600, at(31, 23)), (7, at(1, 9, month=4)))
+        assert [change.delta_kb for change in changes] == [0, 0, 600, 50 + 7]
+        assert changes[2].state == UsageState(CycleId("2026-03-01"), 5600, 5650, at(1, 1, month=4))
+        assert changes[3].closed == ("2026-03-01", 5650)
+
+    def test_no_more_than_is_known_says_nothing(self) -> None:
+        state = read((5000, at(31)), (7, at(1, 1, month=4)))[1].state
+        assert apply_reading(state, 5000, at(31, 23), TERMS) == UsageChange(state)
+
+    def test_of_a_cycle_that_was_never_read_or_is_long_over_nothing_is_known(self) -> None:
+        state = read((5000, at(10)), (800, at(10, month=7)))[1].state
+        assert apply_reading(state, 9000, at(30, month=6), TERMS) == UsageChange(state)
+        assert apply_reading(state, 9000, at(31), TERMS) == UsageChange(state)
+        first = read((7, at(1, month=4)))[0].state
+        assert apply_reading(first, 9000, at(31), TERMS) == UsageChange(first)
+
+    @pytest.mark.parametrize(
+        ("used_kb", "anomaly"), [(5_000_000, UsageAnomaly.UNIT), (10**13, UsageAnomaly.JUMP)]
+    )
+    def test_what_cannot_be_right_is_not_taken_late_either(self, used_kb: int, anomaly: UsageAnomaly) -> None:
+        state = read((5000, at(31)), (7, at(1, 1, month=4)))[1].state
+        assert apply_reading(state, used_kb, at(31, 23), TERMS) == UsageChange(state, anomaly=anomaly)
+
+    @given(
+        rate_kb=st.integers(1, 5000),
+        days=st.lists(
+            st.lists(st.tuples(st.integers(0, 23), st.booleans()), min_size=1, max_size=4),
+            min_size=60,
+            max_size=70,
+        ),
+    )
+    def test_readings_of_now_and_of_yesterday_may_alternate(
+        self, rate_kb: int, days: list[list[tuple[int, bool]]]
+    ) -> None:
+        """The model: whatever order a counter is told of in, a cycle is worth the highest told of it."""
+        start = datetime(2026, 3, 8, tzinfo=SHANGHAI)
+        readings: list[tuple[int, datetime]] = []
+        for number, polls in enumerate(days):
+            midnight = start + timedelta(days=number)
+            for hour, is_of_yesterday in sorted(polls):
+                told_at = (
+                    midnight - timedelta(hours=1) if is_of_yesterday else midnight + timedelta(hours=hour)
+                )
+                counted_h = (told_at - told_at.replace(day=1, hour=0)) // timedelta(hours=1)
+                readings.append((counted_h * rate_kb, told_at))
+        highest: dict[str, int] = {}
+        totals: dict[str, int] = {}
+        for (used, told_at), change in zip(readings, read(*readings), strict=True):
+            cycle = billing_cycle(told_at, 1, SHANGHAI)
+            highest[cycle] = max(highest.get(cycle, 0), used)
+            totals |= dict([change.closed]) if change.closed else {}
+            assert change.state.cycle is not None
+            totals[change.state.cycle] = change.state.cycle_used_kb
+            assert totals == highest
+            assert change.anomaly is None
+
+
 class TestImpossibleReadings:
     def test_more_than_the_line_can_carry_is_not_taken(self) -> None:
         state = read((5000, at(10)))[0].state

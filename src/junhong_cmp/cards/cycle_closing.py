@@ -1,9 +1,16 @@
 """Billing cycles that are over: when they may be closed, and closing them in PostgreSQL."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
-from junhong_cmp.cards.usage import START_NOISE, BillingTerms, CycleId, billing_cycle, cycle_start
+from junhong_cmp.cards.usage import (
+    START_NOISE,
+    BillingTerms,
+    CycleId,
+    billing_cycle,
+    cycle_start,
+    previous_cycle,
+)
 from junhong_cmp.db.pool import Conn
 
 _CLOSE: Final = """
@@ -17,11 +24,6 @@ _CLOSE: Final = """
     UPDATE card_usage_cycle AS u SET closed = true, updated_at = now()
     FROM over WHERE u.card_id = over.card_id AND u.cycle = over.cycle
 """
-
-
-def previous_cycle(cycle: CycleId, terms: BillingTerms) -> CycleId:
-    """Return the cycle before."""
-    return billing_cycle(cycle_start(cycle, terms.tz) - timedelta(hours=1), terms.billing_day, terms.tz)
 
 
 def first_open_cycle(now: datetime, terms: BillingTerms) -> CycleId:

@@ -4,7 +4,9 @@ A reading is the carrier's counter for the billing cycle so far, in whole KB. Ca
 noisy: counters dip and recover, and at a cycle's start go on showing the old cycle's total
 for up to three days. The rules, in the order they apply:
 
-- A reading older than the last one says nothing.
+- A reading older than the last one says nothing, unless it is of the cycle before that one's and
+  shows more than is known of it: then it is late usage of that cycle. (A carrier may tell a month's
+  total only after the next month has begun.)
 - The first reading of a card is its baseline: the cycle stands there, no growth is counted.
 - In the first days of a cycle whose counter was reset already, a reading of about the old total is a stale
   copy and says nothing. Should it be true growth, the next one beyond that, or after those days, counts it.
@@ -86,6 +88,11 @@ def cycle_start(cycle: CycleId, tz: ZoneInfo) -> datetime:
     return datetime.combine(date.fromisoformat(cycle), time(), tz)
 
 
+def previous_cycle(cycle: CycleId, terms: BillingTerms) -> CycleId:
+    """Return the cycle before."""
+    return billing_cycle(cycle_start(cycle, terms.tz) - timedelta(hours=1), terms.billing_day, terms.tz)
+
+
 def apply_reading(state: UsageState, used_kb: int, at: datetime, terms: BillingTerms) -> UsageChange:
     """Return what a reading of ``used_kb``, taken by the carrier at ``at``, does to a card.
 
@@ -96,7 +103,7 @@ def apply_reading(state: UsageState, used_kb: int, at: datetime, terms: BillingT
     if used_kb < 0:
         raise ValueError(used_kb)
     if state.last_reading_at is not None and at < state.last_reading_at:
-        return UsageChange(state)
+        return _late_reading(state, used_kb, at, terms)
     cycle = billing_cycle(at, terms.billing_day, terms.tz)
     started = cycle_start(cycle, terms.tz)
     if state.cycle is None or state.last_reading_at is None:
@@ -110,7 +117,33 @@ def apply_reading(state: UsageState, used_kb: int, at: datetime, terms: BillingT
         return _within_cycle(state, used_kb, at, is_early=is_early)
     if is_early and 0 < _last_of_old_cycle(state, started) <= used_kb:
         return UsageChange(_seen(state, used_kb, at))
-    return _next_cycle(state, used_kb, at, cycle=cycle, late_kb=_late_growth(state, used_kb, cycle, terms))
+    late_kb = _late_growth(state, used_kb, cycle, terms)
+    total_kb = state.cycle_used_kb + late_kb
+    # After silent cycles nothing is known of the one before.
+    previous_kb = total_kb if state.cycle == previous_cycle(cycle, terms) else None
+    after = UsageState(cycle, used_kb, used_kb, at, previous_kb)
+    return UsageChange(after, delta_kb=used_kb + late_kb, closed=(state.cycle, total_kb))
+
+
+def _late_reading(state: UsageState, used_kb: int, at: datetime, terms: BillingTerms) -> UsageChange:
+    """Return what a reading older than the last one adds to the cycle before that one's."""
+    cycle = billing_cycle(at, terms.billing_day, terms.tz)
+    if state.cycle is None or state.last_reading_at is None:
+        return UsageChange(state)
+    known_of = {state.cycle: state.cycle_used_kb, previous_cycle(state.cycle, terms): state.previous_kb}
+    last_cycle = billing_cycle(state.last_reading_at, terms.billing_day, terms.tz)
+    known_kb = known_of.get(cycle) if cycle == previous_cycle(last_cycle, terms) else None
+    if known_kb is None or used_kb <= known_kb:
+        return UsageChange(state)
+    known = UsageState(cycle, known_kb)
+    if anomaly := _impossible(known, used_kb, at, since=cycle_start(cycle, terms.tz)):
+        return UsageChange(state, anomaly=anomaly)
+    last = (state.last_reading_kb, state.last_reading_at)
+    if cycle == state.cycle:
+        after = UsageState(cycle, used_kb, *last, state.previous_kb)
+        return UsageChange(after, delta_kb=used_kb - known_kb)
+    after = UsageState(state.cycle, state.cycle_used_kb, *last, used_kb)
+    return UsageChange(after, delta_kb=used_kb - known_kb, closed=(cycle, used_kb))
 
 
 def _within_cycle(state: UsageState, used_kb: int, at: datetime, *, is_early: bool) -> UsageChange:
@@ -145,16 +178,6 @@ def _late_growth(state: UsageState, used_kb: int, cycle: CycleId, terms: Billing
     if held_in in (None, state.cycle) or (held_in == cycle and used_kb >= held_kb):
         return 0  # nothing was held over, or the counter never dropped: it is the new cycle's own
     return max(0, held_kb - state.cycle_used_kb)
-
-
-def _next_cycle(
-    state: UsageState, used_kb: int, at: datetime, *, cycle: CycleId, late_kb: int
-) -> UsageChange:
-    total_kb = state.cycle_used_kb + late_kb
-    closed = None if state.cycle is None else (state.cycle, total_kb)
-    return UsageChange(
-        UsageState(cycle, used_kb, used_kb, at, total_kb), delta_kb=used_kb + late_kb, closed=closed
-    )
 
 
 def _impossible(state: UsageState, used_kb: int, at: datetime, *, since: datetime) -> UsageAnomaly | None:

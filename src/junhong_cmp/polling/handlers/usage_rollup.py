@@ -7,8 +7,7 @@ from typing import Final
 import structlog
 
 from junhong_cmp.cards.account_store import list_accounts
-from junhong_cmp.cards.cycle_closing import previous_cycle
-from junhong_cmp.cards.usage import BillingTerms, CycleId, billing_cycle
+from junhong_cmp.cards.usage import BillingTerms, CycleId, billing_cycle, previous_cycle
 from junhong_cmp.cards.usage_rollup import (
     RollupWindow,
     find_differing,
