@@ -89,7 +89,8 @@ class UpSummary:
         if len(self.accounts) == 1:
             return ""
         return "".join(
-            f"  账号 {each.account}：{each.polled} 次，失败 {each.failed}，限流 {each.throttled}，{_rest(each)}\n"
+            f"  账号 {each.account}：{each.polled} 次，失败 {each.failed}，限流 {each.throttled}，"
+            f"{_rest(each)}\n"
             for each in self.accounts
         )
 
