@@ -12,6 +12,8 @@ from junhong_cmp.db.pool import Conn, Pool
 _INSERT_LOCK_KEY: Final = 0x6A68_6361  # "jhca"
 
 _LOCK_INSERTS = "SELECT pg_advisory_xact_lock($1)"
+# OFFSET 0 keeps the planner on the index by number: it would rather read all cards and hash them, for every
+# chunk of an import, until there are many more of them than a chunk has rows.
 _INSERT = """
     INSERT INTO iot_card (
         account_id, iccid, iccid19, msisdn, imsi, imei, batch_no, category, plan, real_name_required,
@@ -22,10 +24,12 @@ _INSERT = """
         $8::text[], $9::bool[])
         WITH ORDINALITY
         AS n (iccid, msisdn, imsi, imei, batch_no, category, plan, real_name_required, position)
-    WHERE NOT EXISTS (
-        SELECT FROM iot_card AS c
-        WHERE c.iccid19 = left(n.iccid, 19) AND c.deleted_at IS NULL
-            AND (c.iccid = n.iccid OR length(c.iccid) = 19 OR length(n.iccid) = 19))
+    LEFT JOIN LATERAL (
+        SELECT true AS known
+        FROM (SELECT iccid, deleted_at FROM iot_card WHERE iccid19 = left(n.iccid, 19) OFFSET 0) AS c
+        WHERE c.deleted_at IS NULL
+            AND (c.iccid = n.iccid OR length(c.iccid) = 19 OR length(n.iccid) = 19)) AS met ON true
+    WHERE met.known IS NULL
     ORDER BY n.position
     ON CONFLICT (iccid) WHERE deleted_at IS NULL DO NOTHING
     RETURNING id, iccid
