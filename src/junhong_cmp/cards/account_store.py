@@ -1,6 +1,6 @@
 """Carrier accounts in PostgreSQL."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -17,6 +17,7 @@ _COLUMNS = """
     monthly_quota, operation_min_gap_s, protect_enabled, stop_on_expiry, quota_per
 """
 _FIND = f"SELECT {_COLUMNS} FROM carrier_account WHERE code = $1"  # noqa: S608 - constant column list
+_LOCK = f"{_FIND} FOR UPDATE"
 _LIST = f"SELECT {_COLUMNS} FROM carrier_account ORDER BY id"  # noqa: S608 - constant column list
 _RECORD = f"""
     INSERT INTO carrier_account (
@@ -73,9 +74,20 @@ class NewAccount:
     quota_per: Literal["call", "card"] = "call"
 
 
+def described(account: CarrierAccount) -> NewAccount:
+    """Return what an operator once said of the account, to be recorded with changes."""
+    return NewAccount(**{each.name: getattr(account, each.name) for each in fields(NewAccount)})
+
+
 async def find_account(conn: Conn, code: str) -> CarrierAccount | None:
     """Return the account with this code, or None."""
     row = await conn.fetchrow(_FIND, code)
+    return None if row is None else account_from_row(row)
+
+
+async def lock_account(conn: Conn, code: str) -> CarrierAccount | None:
+    """Return the account with this code and keep others from changing it until the transaction ends."""
+    row = await conn.fetchrow(_LOCK, code)
     return None if row is None else account_from_row(row)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from datetime import timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 import asyncpg
 
@@ -22,6 +22,18 @@ _LIMITS = """
     WHERE c.id = ANY ($1::bigint[]) AND c.deleted_at IS NULL
 """
 _PLANS = "SELECT account_id, name, quota_kb FROM data_plan"
+# Cards may name a plan nobody has described yet: it limits nothing, and an operator has to see that.
+_PLAN_USE = """
+    SELECT a.code, coalesce(p.name, c.plan) AS name, p.quota_kb, coalesce(c.cards, 0) AS cards
+    FROM data_plan AS p
+        FULL JOIN (
+            SELECT account_id, plan, count(*) AS cards FROM iot_card
+            WHERE ($1::bigint IS NULL OR account_id = $1) AND plan <> '' AND deleted_at IS NULL
+            GROUP BY 1, 2) AS c ON c.account_id = p.account_id AND c.plan = p.name
+        JOIN carrier_account AS a ON a.id = coalesce(p.account_id, c.account_id)
+    WHERE $1::bigint IS NULL OR a.id = $1
+    ORDER BY 1, 2
+"""
 _RECORD_PLAN = """
     INSERT INTO data_plan (account_id, name, quota_kb) VALUES ($1, $2, $3)
     ON CONFLICT (account_id, name) DO UPDATE SET quota_kb = excluded.quota_kb, updated_at = now()
@@ -43,6 +55,15 @@ _COUNT_POOLS = """
 """
 
 
+class PlanUse(NamedTuple):
+    """A plan, what it contains (None: cards name it, nobody has described it), and how many cards have it."""
+
+    account: str
+    name: str
+    quota_kb: int | None
+    cards: int
+
+
 async def load_limits(conn: Conn | Pool, card_ids: Collection[int]) -> dict[int, CardLimits]:
     """Return the limits of the live cards among ``card_ids``."""
     return {row["card_id"]: _limits(row) for row in await conn.fetch(_LIMITS, list(card_ids))}
@@ -51,6 +72,12 @@ async def load_limits(conn: Conn | Pool, card_ids: Collection[int]) -> dict[int,
 async def load_plan_quotas(pool: Pool) -> dict[tuple[int, str], int]:
     """Return what every plan contains, by account and name."""
     return {(row["account_id"], row["name"]): row["quota_kb"] for row in await pool.fetch(_PLANS)}
+
+
+async def list_plan_use(conn: Conn | Pool, account_id: int | None = None) -> list[PlanUse]:
+    """Return the plans of one account, or of all, and those only cards name, by account and name."""
+    rows = await conn.fetch(_PLAN_USE, account_id)
+    return [PlanUse(row["code"], row["name"], row["quota_kb"], row["cards"]) for row in rows]
 
 
 async def record_plan(conn: Conn | Pool, account_id: int, name: str, quota_kb: int) -> None:

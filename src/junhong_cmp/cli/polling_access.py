@@ -50,7 +50,7 @@ class PollingAccess:
             async with pool.acquire() as conn:
                 return await work(conn)
 
-        return self._run(action, with_connection)
+        return self.run_with_settings(action, with_connection)
 
     def run_with_queue(
         self, action: str, work: Callable[[Pool, PollingQueueManager], Awaitable[_Result]]
@@ -66,9 +66,10 @@ class PollingAccess:
                 stack.push_async_callback(queue.close)
                 return await work(pool, queue)
 
-        return self._run(action, with_queue)
+        return self.run_with_settings(action, with_queue)
 
-    def _run(self, action: str, work: Callable[[Pool, Settings], Awaitable[_Result]]) -> _Result:
+    def run_with_settings(self, action: str, work: Callable[[Pool, Settings], Awaitable[_Result]]) -> _Result:
+        """Do ``work`` with the pool and what else is configured; raises as :meth:`run` does."""
         settings = load_settings(
             {
                 "config": self.config_file,

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import Enum
 from typing import Final
 
@@ -12,7 +13,7 @@ from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.cards.protection import IN_SERVICE
 from junhong_cmp.cards.usage import billing_cycle
 from junhong_cmp.clock import Clock, SystemClock
-from junhong_cmp.db.pool import Pool
+from junhong_cmp.db.pool import Conn, Pool
 from junhong_cmp.polling.card_tasks import CardTasks
 from junhong_cmp.polling.config_manager import PollingConfigManager
 from junhong_cmp.polling.protection import billing_terms
@@ -23,6 +24,8 @@ _PAGE: Final = 500
 _MOST_PER_RUN: Final = 10_000
 _BUSY_S: Final = 150
 """For how long a run may keep an account busy: half the time to the next one, the rest is for its polls."""
+
+_IN_SERVICE: Final = [str(status) for status in IN_SERVICE]
 
 
 class SweepCause(Enum):
@@ -111,11 +114,10 @@ class ProtectSweep:
             return 0
         cycle = billing_cycle(now, terms.billing_day, terms.tz)
         query = _CANDIDATES.format(condition=_CONDITIONS[cause])
-        in_service = [str(status) for status in IN_SERVICE]
         most = min(_MOST_PER_RUN, max(self.page, int(account.qps * _BUSY_S)))
         handed, after_id = 0, 0
         while not draining.is_set() and handed < most:
-            rows = await self.pool.fetch(query, account.id, after_id, cycle, now, in_service, self.page)
+            rows = await self.pool.fetch(query, account.id, after_id, cycle, now, _IN_SERVICE, self.page)
             ids = [row["id"] for row in rows]
             handed += await self.tasks.protect(ids)
             if len(ids) < self.page:
@@ -124,6 +126,16 @@ class ProtectSweep:
         if handed:
             log.info("停复机待判定", account=account.code, cause=cause.value, cards=handed)
         return handed
+
+
+async def count_candidates(conn: Conn, account: CarrierAccount, cause: SweepCause, now: datetime) -> int:
+    """Return how many cards sweeps of the account would hand over, did it ask for that: too many, if any."""
+    terms = billing_terms(account)
+    if terms is None:
+        return 0
+    query = f"SELECT count(*) FROM ({_CANDIDATES.format(condition=_CONDITIONS[cause])}) AS c"  # noqa: S608 - constant
+    cycle = billing_cycle(now, terms.billing_day, terms.tz)
+    return int(await conn.fetchval(query, account.id, 0, cycle, now, _IN_SERVICE, None))
 
 
 def _concerns(cause: SweepCause, account: CarrierAccount) -> bool:
