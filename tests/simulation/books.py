@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import asyncpg
 from tests.simulation.carrier import Answer, Call
-from tests.simulation.plan import Habit
+from tests.simulation.plan import HELD_OVER, LIES
 
 _CARDS = "SELECT id, iccid, cycle, cycle_used_kb FROM iot_card"
 _CYCLES = "SELECT card_id, cycle, used_kb, closed FROM card_usage_cycle"
@@ -22,32 +22,46 @@ _ANOMALIES = "SELECT card_id, kind FROM usage_anomaly"
 
 @dataclass
 class CardTotals:
-    """The totals of a card: the highest mark of each cycle, the growth of each day, the cycle it is in.
+    """The totals of a card: the highest mark of each cycle, the growth of each day, what is closed.
 
-    The first reading a card ever has is where counting begins; it is no growth.
+    The first reading a card ever has is where counting begins; it is no growth. What a counter shows of the
+    old cycle after its end is news of that cycle only once the new one has been seen, and none thereafter.
     """
 
     marks: dict[date, int] = field(default_factory=dict)
     days: Counter[date] = field(default_factory=Counter)
     closed: set[date] = field(default_factory=set)
     anomalies: set[str] = field(default_factory=set)
-
-    @property
-    def cycle(self) -> date:
-        return max(self.marks)
+    _held_over: dict[date, int] = field(default_factory=dict, compare=False, repr=False)
 
     def take(self, answer: Answer) -> None:
         """Take the next answer in."""
-        if answer.lies:
+        if answer.habit in LIES:
             self.anomalies.add(answer.habit.value)
-            return
-        known = bool(self.marks)
-        if known and answer.cycle > self.cycle:
-            self.closed.add(self.cycle)
-        before = self.marks.get(answer.cycle, 0)
-        if known and answer.kb > before:
-            self.days[answer.day] += answer.kb - before
-        self.marks[answer.cycle] = max(before, answer.kb)
+        elif not self.marks:
+            self.marks[answer.cycle] = answer.kb
+        elif answer.habit in HELD_OVER:
+            self._hold(answer)
+        else:
+            self._count(answer)
+
+    def _hold(self, answer: Answer) -> None:
+        if answer.cycle == max(self.marks):
+            held_kb = self._held_over.get(answer.cycle, 0)
+            self._held_over[answer.cycle] = max(held_kb, answer.kb)
+
+    def _count(self, answer: Answer) -> None:
+        current = max(self.marks)
+        if answer.cycle > current:
+            self.closed.add(current)
+            self._raise(current, self._held_over.pop(current, 0), answer.day)
+        self._raise(answer.cycle, answer.kb, answer.day)
+
+    def _raise(self, cycle: date, kb: int, day: date) -> None:
+        before_kb = self.marks.get(cycle, 0)
+        if kb > before_kb:
+            self.days[day] += kb - before_kb
+        self.marks[cycle] = max(before_kb, kb)
 
 
 def totals_of(answers: Iterable[Answer]) -> dict[str, CardTotals]:
@@ -72,7 +86,7 @@ async def recorded_totals(pool: asyncpg.Pool) -> dict[str, CardTotals]:
     for row in await pool.fetch(_DAYS):
         by_id[row["card_id"]].days[row["day"]] = row["used_kb"]
     for row in await pool.fetch(_ANOMALIES):
-        if row["kind"] in {Habit.UNIT, Habit.JUMP}:
+        if row["kind"] in LIES:
             by_id[row["card_id"]].anomalies.add(row["kind"])
     for row in rows:
         if row["cycle"] is not None:  # the card's own high-water mark is the one that rules go by

@@ -39,7 +39,6 @@ class Answer:
     day: date
     cycle: date
     habit: Habit
-    lies: bool
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ class DayCarrier:
             moment = told_at or at
             shown = self._book.shown(iccid, moment, self._account.billing_day)
             day = moment.astimezone(CHINA).date()
-            self.answers.append(Answer(iccid, kb, day, shown.cycle, shown.habit, shown.lies))
+            self.answers.append(Answer(iccid, kb, day, shown.cycle, shown.habit))
 
 
 def widen_doors(monkeypatch: pytest.MonkeyPatch, scale: TimeScale) -> None:

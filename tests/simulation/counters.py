@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from tests.simulation.plan import CHINA, Habit, Plan
+from tests.simulation.plan import CHINA, HELD_OVER, Habit, Plan
 
 from junhong_cmp.gateway.simulator_cards import CardBook, expected_usage_kb
 
@@ -12,22 +12,16 @@ _SEED = 7
 _UNIT = 1000
 _ABSURD_KB = 10**10
 _TICK = timedelta(milliseconds=1)
+_EARLY = HELD_OVER | {Habit.LOW}
 
 
 @dataclass(frozen=True)
 class Shown:
-    """What a counter shows, of the cycle that begins on ``cycle``; ``habit`` is what it just did.
-
-    ``lies``: no such volume was ever counted.
-    """
+    """What a counter shows, of the cycle that begins on ``cycle``; ``habit`` is what it just did."""
 
     kb: int
     cycle: date
     habit: Habit = Habit.PLAIN
-
-    @property
-    def lies(self) -> bool:
-        return self.habit in {Habit.UNIT, Habit.JUMP}
 
 
 class CounterBook(CardBook):
@@ -51,8 +45,10 @@ class CounterBook(CardBook):
         start = _cycle_start(at, billing_day)
         honest = Shown(expected_usage_kb(iccid, at, _SEED, billing_day=billing_day), start.date())
         habit = self._habits[_key(iccid)]
-        if habit in {Habit.STALE, Habit.LATE, Habit.LOW}:
-            return self._early(iccid, start, habit, honest) if at - start < self._plan.noise else honest
+        if habit in _EARLY:
+            early = at - start < self._plan.noise
+            wavers = habit is Habit.RELAPSE and (at - start) // self._plan.beat % 2 == 0
+            return self._early(iccid, start, habit, honest) if early and not wavers else honest
         window = next((window for window in self._plan.habits.get(habit, ()) if at in window), None)
         if window is None:
             return honest

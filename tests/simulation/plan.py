@@ -21,9 +21,16 @@ class Habit(StrEnum):
     RESET = "reset"  # begins again at nothing in the middle of a cycle
     STALE = "stale"  # goes on showing the old cycle's total after the cycle's start, fixed
     LATE = "late"  # the same, and still counting
+    RELAPSE = "relapse"  # shows the new cycle's total and the old one's in turn after the start
     LOW = "low"  # shows nothing for a while after the cycle's start
     UNIT = "unit"  # shows bytes for KB, as it were, for a while
     JUMP = "jump"  # shows more than anybody can transfer, for a while
+
+
+HELD_OVER = frozenset({Habit.STALE, Habit.LATE, Habit.RELAPSE})
+"""Habits that show the old cycle's total after its end."""
+LIES = frozenset({Habit.UNIT, Habit.JUMP})
+"""Habits that show what was never counted."""
 
 
 class Failure(StrEnum):
@@ -74,6 +81,7 @@ class Plan:
         guard: how long before and after each midnight of China carriers give no answers. A call must not
             take longer: what it says would count for another day than the carrier gave it on.
         noise: how long counters are stale or low after a cycle's start.
+        beat: how long a counter that wavers shows the one thing, then the other.
         habits: when cards of a habit show it; one instant for ``RESET``.
         restart: when the worker is killed and another one started, if at all.
 

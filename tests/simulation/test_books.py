@@ -16,7 +16,7 @@ FRIDAY, SATURDAY, SUNDAY = date(2026, 2, 27), date(2026, 2, 28), NEW
 
 
 def told(kb: int, day: date, cycle: date = OLD, habit: Habit = Habit.PLAIN) -> Answer:
-    return Answer(CARD, kb, day, cycle, habit, habit in {Habit.UNIT, Habit.JUMP})
+    return Answer(CARD, kb, day, cycle, habit)
 
 
 LOG = [
@@ -27,14 +27,16 @@ LOG = [
     told(5_110, SATURDAY),
     told(5_130, SUNDAY, habit=Habit.LATE),
     told(7, SUNDAY, NEW),
+    told(5_999, SUNDAY, habit=Habit.RELAPSE),
+    told(5_170, SATURDAY),
     told(9, SUNDAY, NEW),
 ]
 
 
 def test_totals_follow_from_the_log() -> None:
     (totals,) = totals_of(LOG).values()
-    assert totals.marks == {OLD: 5_130, NEW: 9}
-    assert totals.days == Counter({FRIDAY: 100, SATURDAY: 10, SUNDAY: 20 + 9})
+    assert totals.marks == {OLD: 5_170, NEW: 9}
+    assert totals.days == Counter({FRIDAY: 100, SATURDAY: 10 + 40, SUNDAY: 20 + 9})
     assert totals.closed == {OLD}
     assert totals.anomalies == {"unit"}
 
@@ -48,7 +50,7 @@ def _count_for_the_day_before(totals: CardTotals) -> None:
 
 
 def _lose_late_usage(totals: CardTotals) -> None:
-    totals.marks[OLD] = 5_110
+    totals.marks[OLD] -= 40
 
 
 def _take_the_last_for_the_highest(totals: CardTotals) -> None:
