@@ -7,7 +7,6 @@ from typing import Final
 import structlog
 from yarl import URL
 
-from junhong_cmp.clock import SystemClock
 from junhong_cmp.errors import ConfigError
 from junhong_cmp.gateway.bulkhead import Bulkhead
 from junhong_cmp.gateway.card_list import CardPage
@@ -178,7 +177,7 @@ def open_http_gateway(
     directory = Directory(
         policy, base_url=base_url, credentials=credentials, default_credential=default_credential
     )
-    clock = SystemClock()
+    clock = tuning.clock
     parts = DriverParts(HttpTransport(tuning.timeouts), directory, clock, TokenStore(clock))
     limits = CallLimits(
         Bulkhead(patience=tuning.patience), AccountBreakers(tuning.breaker, clock), tuning.change_gap

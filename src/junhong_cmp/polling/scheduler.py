@@ -12,9 +12,12 @@ from junhong_cmp.asynq.broker import Broker
 from junhong_cmp.asynq.client import Client
 from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.asynq.outages import FAULTS, Backoff, OutageLog
+from junhong_cmp.clock import Clock, SystemClock
+from junhong_cmp.db.pool import Pool
 from junhong_cmp.leadership.term import Term
 from junhong_cmp.polling.background import cancel_and_wait
 from junhong_cmp.polling.backlog import BacklogGate
+from junhong_cmp.polling.claim_hold import ClaimHold
 from junhong_cmp.polling.claim_round import ClaimRound
 from junhong_cmp.polling.concurrency import AccountConcurrency
 from junhong_cmp.polling.config_manager import PollingConfigManager
@@ -48,6 +51,7 @@ class PollingScheduler:
 
     name: ClassVar[str] = "polling_scheduler"
 
+    pool: Pool
     redis: RedisClient
     queue_manager: PollingQueueManager
     config_manager: PollingConfigManager
@@ -58,7 +62,13 @@ class PollingScheduler:
     on_lost_data: Callable[[], None] = _ignore_lost_data
     leased: Term | None = None
     settings: PollingSettings = field(default_factory=PollingSettings)
+    clock: Clock = field(default_factory=SystemClock)
+    _hold: ClaimHold = field(init=False)
     _running: asyncio.Task[None] | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        """Put the parts together; nothing is asked before the start."""
+        self._hold = ClaimHold(self.pool, self.redis, self.settings)
 
     async def start(self) -> None:
         """Begin the term in the background."""
@@ -75,7 +85,7 @@ class PollingScheduler:
         if not self.has_gateway:
             log.warning("网关未配置，不认领到期的卡")
             await asyncio.Event().wait()
-        term = PollingTerm(self.redis, self.queue_manager, self.leased)
+        term = PollingTerm(self.redis, self.queue_manager, self._hold, self.leased)
         claims = self._claim_round(term)
         outage, backoff = OutageLog("polling_scheduler"), Backoff(_LONGEST_PAUSE)
         while True:
@@ -99,6 +109,7 @@ class PollingScheduler:
     async def _answer_fence(self, term: PollingTerm, error: FencedError) -> None:
         if error.fence is None or error.fence < error.epoch:
             log.error("检测到 Redis 数据丢失，开始全量初始化", epoch=error.epoch)
+            await self._report_loss()
             await self._dispute(error)
             await asyncio.sleep(self.settings.min_tick.total_seconds())
             term.close()
@@ -107,6 +118,17 @@ class PollingScheduler:
         log.error("操作被隔离：任期已过期，停止调度", epoch=error.epoch, fence=error.fence)
         await self._dispute(error)
         await asyncio.Event().wait()
+
+    async def _report_loss(self) -> None:
+        """See to it that the next term holds its claims back, whoever has it."""
+        backoff = Backoff(_LONGEST_PAUSE)
+        while True:
+            try:
+                await self._hold.report_loss()
+            except FAULTS:
+                await asyncio.sleep(backoff.next_delay())
+            else:
+                return
 
     async def _dispute(self, error: FencedError) -> None:
         if self.leased is not None:
@@ -123,4 +145,5 @@ class PollingScheduler:
             term=term,
             stats=self.stats,
             settings=self.settings,
+            clock=self.clock,
         )

@@ -28,6 +28,7 @@ from junhong_cmp.polling.config_manager import PollingConfigManager
 from junhong_cmp.polling.lifecycle_service import PollingLifecycleService
 from junhong_cmp.polling.queue_manager import PollingQueueManager
 from junhong_cmp.polling.settings import PollingSettings
+from junhong_cmp.polling.shared_clock import SharedClock
 from junhong_cmp.polling.stats import PollStats
 from junhong_cmp.storage.store import Storage, open_storage
 from junhong_cmp.worker.redis_checks import check_redis
@@ -44,6 +45,7 @@ SLOT_MARGIN: Final = timedelta(seconds=15)
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
+    clock: SharedClock
     redis: RedisClient
     blocking_redis: RedisClient
     pool: Pool
@@ -70,10 +72,13 @@ class BootstrapWorker:
         # First what needs no network: a wrong address or key is told before anything is waited for.
         storage = self._open_storage()
         redis, blocking_redis = self._make_redis()
-        gateway = await self._open_gateway(redis)
+        clock = SharedClock(redis, own=self._clock)
+        gateway = await self._open_gateway(redis, clock)
         await self._await_redis(gate, redis)
+        await clock.start()
+        self._close_later("时钟", clock.stop)
         pool = await self._open_postgres(gate)
-        return await self._wire(gate, _Opened(redis, blocking_redis, pool, storage, gateway))
+        return await self._wire(gate, _Opened(clock, redis, blocking_redis, pool, storage, gateway))
 
     async def close(self) -> None:
         """Close what was opened, last first; one that fails or hangs keeps no other open."""
@@ -132,7 +137,7 @@ class BootstrapWorker:
         settings = self._settings.postgres
         return None if settings.pgbouncer else settings.dsn.get_secret_value()
 
-    async def _open_gateway(self, redis: RedisClient) -> GatewayClient | None:
+    async def _open_gateway(self, redis: RedisClient, clock: Clock) -> GatewayClient | None:
         settings = self._settings.gateway
         url = _revealed(settings.url)
         if not url:
@@ -155,6 +160,7 @@ class BootstrapWorker:
                     total=settings.total_timeout,
                 ),
                 change_gap=RedisChangeGap(redis),
+                clock=clock,
             ),
             allow_http=settings.allow_http,
             allowed_hosts=settings.allowed_hosts,
@@ -168,7 +174,7 @@ class BootstrapWorker:
         queue = self._open_queue(opened, polling)
         concurrency = self._open_concurrency(opened, polling)
         config = PollingConfigManager(opened.pool, self._notifying_dsn())
-        stats = PollStats(opened.pool, clock=self._clock)
+        stats = PollStats(opened.pool, clock=opened.clock)
         base = PollingBase(
             pool=opened.pool,
             queue_manager=queue,
@@ -177,11 +183,12 @@ class BootstrapWorker:
             gateway=opened.gateway,
             stats=stats,
             settings=polling,
-            clock=self._clock,
+            clock=opened.clock,
         )
         self._close_later("轮询流程", base.close)
         await self._start_loops(gate, config, stats)
         return Services(
+            clock=opened.clock,
             redis=opened.redis,
             blocking_redis=opened.blocking_redis,
             pool=opened.pool,

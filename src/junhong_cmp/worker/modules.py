@@ -173,6 +173,7 @@ class WorkerModules:
         services = self._services
         entries = cron_entries(redrive_every=self._settings.imports.redrive_every)
         polling_scheduler = PollingScheduler(
+            pool=services.pool,
             redis=services.redis,
             queue_manager=services.polling_queue,
             config_manager=services.polling_config,
@@ -183,12 +184,16 @@ class WorkerModules:
             on_lost_data=self._initializer.report_lost_data,
             leased=term,
             settings=services.polling_settings,
+            clock=services.clock,
         )
         loops: dict[ModuleName, Loop] = {
             ModuleName.POLLING_INITIALIZER: self._initializer,
             ModuleName.POLLING_SCHEDULER: polling_scheduler,
             ModuleName.ASYNQ_SCHEDULER: Scheduler(
-                services.redis, entries, may_fire=lambda: term is None or term.trusted
+                services.redis,
+                entries,
+                clock=lambda: services.clock.now().timestamp(),
+                may_fire=lambda: term is None or term.trusted,
             ),
         }
         return [

@@ -36,9 +36,11 @@ class RuleHandlers:
     def of(cls, services: Services) -> Self:
         """Wire the handlers; nothing is sent before the first task."""
         tasks = CardTasks(services.client)
-        pauses = AccountPauses(services.pool, reread=services.polling_config.try_refresh)
-        settler = OperationSettler(services.pool, services.polling_lifecycle)
-        evaluator = PackageEvaluator(services.pool, services.polling_config, tasks)
+        pauses = AccountPauses(
+            services.pool, reread=services.polling_config.try_refresh, clock=services.clock
+        )
+        settler = OperationSettler(services.pool, services.polling_lifecycle, services.clock)
+        evaluator = PackageEvaluator(services.pool, services.polling_config, tasks, clock=services.clock)
         return cls(
             evaluator=evaluator,
             package=PackageHandler(evaluator),
@@ -46,8 +48,8 @@ class RuleHandlers:
             periodic=(
                 *_sweeps(services, tasks),
                 *_carriers(services, pauses, settler, tasks),
-                UsageRollupHandler(services.pool),
-                QuotaResetHandler(services.pool),
+                UsageRollupHandler(services.pool, clock=services.clock),
+                QuotaResetHandler(services.pool, clock=services.clock),
             ),
         )
 
@@ -59,6 +61,7 @@ def _protect(services: Services, pauses: AccountPauses, settler: OperationSettle
         pauses=pauses,
         settler=settler,
         stats=services.polling_stats,
+        clock=services.clock,
     )
     return ProtectHandler(
         pool=services.pool,
@@ -66,17 +69,18 @@ def _protect(services: Services, pauses: AccountPauses, settler: OperationSettle
         config_manager=services.polling_config,
         queue_manager=services.polling_queue,
         sender=sender,
+        clock=services.clock,
     )
 
 
 def _sweeps(services: Services, tasks: CardTasks) -> tuple[PeriodicHandler, ...]:
     """Return the handlers that look at cards in PostgreSQL only."""
-    alerts = AlertSweep(services.pool, services.polling_config)
-    protect = ProtectSweep(services.pool, services.polling_config, tasks)
+    alerts = AlertSweep(services.pool, services.polling_config, services.clock)
+    protect = ProtectSweep(services.pool, services.polling_config, tasks, services.clock)
     return (
         AlertCheckHandler(alerts, protect),
         ExpiryCheckHandler(alerts, protect),
-        CycleRolloverHandler(services.pool, protect),
+        CycleRolloverHandler(services.pool, protect, clock=services.clock),
     )
 
 
@@ -93,6 +97,7 @@ def _carriers(
             pauses=pauses,
             settler=settler,
             tasks=tasks,
+            clock=services.clock,
         ),
         OrphanDiffHandler(
             pool=services.pool,
@@ -100,5 +105,6 @@ def _carriers(
             config_manager=services.polling_config,
             concurrency=services.polling_concurrency,
             pauses=pauses,
+            clock=services.clock,
         ),
     )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from junhong_cmp.asynq.client import Client
 from junhong_cmp.asynq.connection import RedisClient
+from junhong_cmp.clock import Clock
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.gateway.client import GatewayClient
 from junhong_cmp.polling.base import PollingBase
@@ -21,6 +22,7 @@ from junhong_cmp.worker.report import missing_services
 class Services:
     """What `BootstrapWorker` opened; every role has all of it, the optional ones may be None."""
 
+    clock: Clock
     redis: RedisClient
     blocking_redis: RedisClient
     pool: Pool

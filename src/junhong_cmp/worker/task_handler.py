@@ -36,7 +36,7 @@ class TaskHandler:
             CardImportHandler(services.pool, services.storage, services.polling_lifecycle),
         )
         self._mux.handle(TaskType.IMPORT_REDRIVE, ImportRedriveHandler(services.pool, services.client))
-        self._mux.handle(TaskType.DATA_CLEANUP, DataCleanupHandler(services.pool))
+        self._mux.handle(TaskType.DATA_CLEANUP, DataCleanupHandler(services.pool, clock=services.clock))
         for card_handler in (rules.package, rules.protect):
             self._mux.handle(card_handler.task_type, card_handler)
         for handler in rules.periodic:
