@@ -94,7 +94,7 @@ class DayCarrier:
         asked = Request(request.method, request.path, request.query, request.headers, await request.read())
         admitted = self._dialect.admit(asked, self._scale.now())
         if isinstance(admitted, Reply):
-            self.refused.append(admitted.outcome)
+            self.refused.append(f"{self._account.code} {admitted.outcome} {admitted.body.decode()}")
             return _response(admitted)
         reply, at = await self._reply(admitted)
         end_s = min(time.monotonic(), begin_s + self._plan.call_limit.total_seconds())

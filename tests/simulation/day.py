@@ -25,7 +25,6 @@ from junhong_cmp.cards.store import insert_cards
 from junhong_cmp.gateway.drivers.table import DRIVERS
 
 _SLACK_S = 60.0
-_LAST_ROUNDS = 3
 _POLLED_KINDS = ("carddata", "cardstatus")
 
 
@@ -176,9 +175,8 @@ class SimulatedDay:
         return Verdict(figures, differing, lost, doubled, refused, answers)
 
     async def _lost(self, calls: list[Call]) -> list[str]:
-        """Return cards that stand in no shard or in two, or were not read in the last rounds."""
-        faults = []
-        since = self.plan.end - self.scale.simulated(timedelta(seconds=self._round_s * _LAST_ROUNDS))
+        """Return cards that stand in no shard or in two, or were not read since all was in order again."""
+        faults, since = [], self.plan.healed
         read = {
             call.iccid for call in calls if call.op == "usage" and call.outcome == "ok" and call.at >= since
         }
@@ -192,10 +190,6 @@ class SimulatedDay:
                 if (found := places[kind][row["id"]]) != 1
             ]
         return faults
-
-    @property
-    def _round_s(self) -> float:
-        return self.plan.intervals_s["carddata"]
 
     async def _places(self, kind: str) -> Counter[int]:
         commands: Any = self.redis

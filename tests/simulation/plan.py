@@ -111,6 +111,11 @@ class Plan:
         found = [outage for outage in self.outages if outage.account == account and at in outage]
         return found[0].failure if found else None
 
+    @property
+    def healed(self) -> datetime:
+        """The instant from which on nothing is out of order any more."""
+        return max([_midnight(self.end) + self.guard, *(outage.end for outage in self.outages)])
+
     def habits_of_cards(self) -> list[Habit]:
         """Return a habit for each card of an account, every habit about as often."""
         return list(islice(cycle(Habit), self.cards_per_account))
@@ -168,25 +173,25 @@ def days(cards_per_account: int) -> Plan:
 
 
 def minutes() -> Plan:
-    """Three minutes around a month's end, at twenty times the speed."""
+    """Four minutes around a month's end, at twenty times the speed."""
     return Plan(
-        begin=_at(28, 23, 58, 30),
-        end=_at(29, 0, 1, 50),
+        begin=_at(28, 23, 58, 20),
+        end=_at(29, 0, 2, 20),
         factor=20,
         accounts=(GENERIC, UNICOM, TELECOM, ONELINK),
         cards_per_account=18,
-        guard=timedelta(seconds=20),
-        noise=timedelta(seconds=50),
-        beat=timedelta(seconds=15),
+        guard=timedelta(seconds=40),
+        noise=timedelta(seconds=80),
+        beat=timedelta(seconds=25),
         habits={
-            Habit.DIP: [Window(_at(28, 23, 58, 50), _at(28, 23, 59, 20))],
-            Habit.FLAP: [Window(_at(28, 23, 58, 30), _at(28, 23, 59, 40))],
-            Habit.RESET: [Window(_at(28, 23, 59, 10), _at(29, 24))],
-            Habit.UNIT: [Window(_at(28, 23, 58, 50), _at(28, 23, 59, 20))],
-            Habit.JUMP: [Window(_at(28, 23, 58, 50), _at(28, 23, 59, 20))],
+            Habit.DIP: [Window(_at(28, 23, 58, 30), _at(28, 23, 59))],
+            Habit.FLAP: [Window(_at(28, 23, 58), _at(28, 23, 59, 20))],
+            Habit.RESET: [Window(_at(28, 23, 58, 50), _at(29, 24))],
+            Habit.UNIT: [Window(_at(28, 23, 58, 30), _at(28, 23, 59))],
+            Habit.JUMP: [Window(_at(28, 23, 58, 30), _at(28, 23, 59))],
         },
         intervals_s={"carddata": 1, "cardstatus": 3, "realname": 6},
-        call_limit=timedelta(seconds=0.9),
+        call_limit=timedelta(seconds=1.8),
         environment={"JUNHONG_POLLING_MAX_BACKOFF": "2s"},
     )
 

@@ -4,12 +4,11 @@ A worker gets it by a prelude; the product knows nothing of it. Redis and the mo
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 
-from junhong_cmp.clock import SystemClock
+from junhong_cmp.polling.shared_clock import SharedClock
 
 
 @dataclass(frozen=True)
@@ -25,11 +24,10 @@ class TimeScale:
         """Let it be ``start`` after ``lead`` of real time."""
         return cls(time.time() + lead.total_seconds(), start.timestamp(), factor)
 
-    def now_s(self) -> float:
-        return self.start_s + (time.time() - self.real_start_s) * self.factor
-
     def now(self) -> datetime:
-        return datetime.fromtimestamp(self.now_s(), UTC)
+        """Return what simulated time it is."""
+        now_s = self.start_s + (time.time() - self.real_start_s) * self.factor
+        return datetime.fromtimestamp(now_s, UTC)
 
     def simulated(self, real: timedelta) -> timedelta:
         return real * self.factor
@@ -48,16 +46,9 @@ class TimeScale:
 
 
 def plant(scale: TimeScale) -> None:
-    """Let every clock of this process, and its cron entries, go by simulated time from now on."""
-    from junhong_cmp.asynq.scheduler import Scheduler  # noqa: PLC0415 - only a worker needs them
-    from junhong_cmp.worker import modules  # noqa: PLC0415
+    """Let the clock that everything in this worker goes by tell simulated time from now on."""
 
-    def now(_: SystemClock) -> datetime:
+    def now(_: SharedClock) -> datetime:
         return scale.now()
 
-    _set(SystemClock, "now", now)
-    _set(modules, "Scheduler", partial(Scheduler, clock=scale.now_s))
-
-
-def _set(owner: object, name: str, value: Callable[..., object]) -> None:
-    setattr(owner, name, value)
+    setattr(SharedClock, "now", now)  # noqa: B010 - for this process only
