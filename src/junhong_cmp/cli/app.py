@@ -24,6 +24,8 @@ COMMANDS: Final = {
     "config": "junhong_cmp.cli.config",
     "import": "junhong_cmp.cli.import_cards",
     "card": "junhong_cmp.cli.card",
+    "account": "junhong_cmp.cli.account",
+    "plan": "junhong_cmp.cli.plan",
     "queue": "junhong_cmp.cli.queue",
     "task": "junhong_cmp.cli.task",
     "polling": "junhong_cmp.cli.polling",
