@@ -58,6 +58,7 @@ class Leader:
     def scheduler(self) -> PollingScheduler:
         """Return a scheduler that nothing holds back but itself."""
         return PollingScheduler(
+            pool=self.pool,
             redis=self.redis,
             queue_manager=self.queue,
             config_manager=self.config,

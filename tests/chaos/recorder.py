@@ -134,10 +134,10 @@ def _wrap(owner: type, name: str, wrapper: Callable[[Callable[..., Any]], Callab
 
 def _record_claims(recorder: Recorder) -> None:
     def wrap(claim: Callable[..., Awaitable[list[Any]]]) -> Callable[..., Awaitable[list[Any]]]:
-        async def recorded(self: ShardScripts, limits: Any, *, epoch: int, visibility_ms: int) -> list[Any]:
+        async def recorded(self: ShardScripts, limits: Any, *, epoch: int, **terms: Any) -> list[Any]:
             recorder.reach("before_claim")
             began = time.monotonic()
-            batches = await claim(self, limits, epoch=epoch, visibility_ms=visibility_ms)
+            batches = await claim(self, limits, epoch=epoch, **terms)
             rows: list[dict[str, Any]] = []
             for shard, batch in zip(limits, batches, strict=True):
                 place = {

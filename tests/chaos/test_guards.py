@@ -19,7 +19,7 @@ async def test_a_claim_exceeds_every_claim_given_before(redis: Redis) -> None:
     await redis.set(FENCE, 1)
     await redis.set(CLAIM, AHEAD)
     await redis.zadd(DUE, {"7": 1})
-    reply = await run(redis, "claim", [DUE, FENCE, CLAIM], 1, 10, 60_000)
+    reply = await run(redis, "claim", [DUE, FENCE, CLAIM], 1, 10, 60_000, 0)
     assert int(reply[3]) == AHEAD + 1
     assert await redis.get(CLAIM) == str(AHEAD + 1).encode()
 

@@ -99,6 +99,7 @@ class Plant:
 
     def scheduler(self, **changes: Any) -> PollingScheduler:
         fields: dict[str, Any] = {
+            "pool": self.pool,
             "redis": self.redis,
             "queue_manager": self.queue,
             "config_manager": self.config,

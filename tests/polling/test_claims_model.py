@@ -79,7 +79,7 @@ class ClaimProtocol(RuleBasedStateMachine):
     def claim(self, limit: int) -> None:
         due_before = {card for card in self.enabled if self.score(card) <= 2000}
         status, _, _, claim, pairs, foreign = self.scripts["claim"](
-            [DUE, FENCE, CLAIM], [self.epoch, limit, VISIBILITY_MS]
+            [DUE, FENCE, CLAIM], [self.epoch, limit, VISIBILITY_MS, 0]
         )
         cards = [int(card) for card in pairs[::2]]
         assert status == b"OK"
@@ -93,7 +93,7 @@ class ClaimProtocol(RuleBasedStateMachine):
     @rule(age=st.integers(1, 3))
     def claim_by_a_past_leader(self, age: int) -> None:
         before = self.scores()
-        reply = self.scripts["claim"]([DUE, FENCE, CLAIM], [max(0, self.epoch - age), 10, VISIBILITY_MS])
+        reply = self.scripts["claim"]([DUE, FENCE, CLAIM], [max(0, self.epoch - age), 10, VISIBILITY_MS, 0])
         assert reply == [b"FENCED", str(self.epoch).encode()]
         assert self.scores() == before
 

@@ -23,6 +23,8 @@ from junhong_cmp.polling.tasks import POLLING_QUEUE, PollPayload, TaskType
 
 CARDDATA = TaskType.POLLING_CARDDATA
 QUEUE = queue_keys(POLLING_QUEUE)
+BRIEF = PollingSettings(turn_timeout=timedelta(seconds=0.5), slot_lease=timedelta(seconds=0.5))
+"""Turns so short that polls a lost Redis may have forgotten hold claims back for half a second."""
 
 
 @pytest.fixture
@@ -189,7 +191,7 @@ async def test_a_later_term_ends_an_earlier_one(
 
 async def test_lost_data_opens_a_new_term_and_is_reported(plant: Plant, account: CarrierAccount) -> None:
     lost = asyncio.Event()
-    scheduler = plant.scheduler(on_lost_data=lost.set)
+    scheduler = plant.scheduler(on_lost_data=lost.set, settings=BRIEF)
     cards = await add_cards(plant.pool, account, 1)
     await make_due(plant, cards)
     await scheduler.start()
@@ -324,7 +326,7 @@ async def test_a_redis_rolled_back_behind_the_term_is_lost_data(
     plant: Plant, account: CarrierAccount
 ) -> None:
     lost = asyncio.Event()
-    scheduler = plant.scheduler(on_lost_data=lost.set)
+    scheduler = plant.scheduler(on_lost_data=lost.set, settings=BRIEF)
     await scheduler.start()
     await wait_for_looks(plant.redis, 2)
     await plant.redis.set(keys.notices_fence(), "5")

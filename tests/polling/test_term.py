@@ -14,6 +14,7 @@ from junhong_cmp.asynq.keys import queue_keys
 from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.leadership.term import Term, TermEnd
 from junhong_cmp.polling import keys
+from junhong_cmp.polling.claim_hold import ClaimHold
 from junhong_cmp.polling.errors import FencedError, TermOverError
 from junhong_cmp.polling.scheduler import PollingScheduler
 from junhong_cmp.polling.tasks import POLLING_QUEUE, TaskType
@@ -25,6 +26,11 @@ QUEUE = queue_keys(POLLING_QUEUE)
 
 def lasting(epoch: int, seconds: float = 60.0) -> Term:
     return Term(epoch, trusted_until=time.monotonic() + seconds)
+
+
+def term_of(plant: Plant, leased: Term | None = None) -> PollingTerm:
+    hold = ClaimHold(plant.pool, plant.redis, plant.settings)
+    return PollingTerm(plant.redis, plant.queue, hold, leased)
 
 
 @pytest.fixture
@@ -88,7 +94,7 @@ async def test_lost_fences_end_the_term_too(
 async def test_a_lapsed_term_claims_nothing(plant: Plant, account: CarrierAccount) -> None:
     cards = await add_cards(plant.pool, account, 3)
     await plant.queue.add_many(CARDDATA, account.id, [(card.id, 1000) for card in cards])
-    polling = PollingTerm(plant.redis, plant.queue, lasting(7, -1))
+    polling = term_of(plant, lasting(7, -1))
     await polling.open()
     with pytest.raises(TermOverError):
         await plant.scheduler()._claim_round(polling).run()
@@ -102,7 +108,7 @@ async def test_what_was_claimed_before_the_term_lapsed_is_not_enqueued(
     cards = await add_cards(plant.pool, account, 3)
     await plant.queue.add_many(CARDDATA, account.id, [(card.id, 1000) for card in cards])
     term = lasting(7)
-    polling = PollingTerm(plant.redis, plant.queue, term)
+    polling = term_of(plant, term)
     await polling.open()
     claim_many = plant.queue.claim_many
 
@@ -120,7 +126,7 @@ async def test_what_was_claimed_before_the_term_lapsed_is_not_enqueued(
 
 async def test_trust_is_asked_for_before_anything_is_handed_over(plant: Plant) -> None:
     term = lasting(7)
-    polling = PollingTerm(plant.redis, plant.queue, term)
+    polling = term_of(plant, term)
     await polling.open()
     assert polling.epoch == 7
     polling.check()
@@ -130,7 +136,7 @@ async def test_trust_is_asked_for_before_anything_is_handed_over(plant: Plant) -
 
 
 async def test_without_a_lease_every_opening_takes_a_new_epoch(plant: Plant) -> None:
-    polling = PollingTerm(plant.redis, plant.queue)
+    polling = term_of(plant)
     await polling.open()
     first = polling.epoch
     polling.close()

@@ -48,6 +48,7 @@ class ClaimRound:
     clock: Clock = field(default_factory=SystemClock)
     _planner: ShardPlanner = field(init=False)
     _pacers: dict[int, AccountPacer] = field(init=False, default_factory=dict)
+    _given: dict[ShardId, int] = field(init=False, default_factory=dict)
     _epoch: int = field(init=False, default=0)
     _turn: int = field(init=False, default=0)
     _rare: RareLog = field(init=False, default_factory=RareLog)
@@ -61,7 +62,7 @@ class ClaimRound:
         """Claim once; return the seconds until the next round makes sense.
 
         Raises:
-            FencedError: a shard obeys another term, or has lost its data.
+            FencedError: a shard obeys another term, or has lost data: all, or a claim given in this term.
             TermOverError: the term can no longer be relied on; what was not handed over stays claimed.
             redis.exceptions.RedisError, OSError: Redis failed; what was claimed is not lost.
 
@@ -73,6 +74,8 @@ class ClaimRound:
         await self.term.cover(snapshot.accounts)
         now_ms = await self._read_notices()
         await self._hand_over(now_ms)
+        if await self.term.is_on_hold():
+            return self.settings.idle_tick.total_seconds()
         room = await self.backlog.room()
         callable_types = self._callable_types(snapshot)
         due = [
@@ -94,6 +97,7 @@ class ClaimRound:
         """Take in what others let be due, and return the time; what may have got lost is asked for anew."""
         if self._epoch != self.term.epoch:
             self._planner.forget()
+            self._given.clear()
             self._epoch = self.term.epoch
         try:
             notices = await self.queue_manager.take_notices(self._epoch)
@@ -147,7 +151,7 @@ class ClaimRound:
         """Claim by plan; return the first refusal, after all that was claimed has been taken over."""
         refused: Exception | None = None
         batches = await self.queue_manager.claim_many(
-            limits, epoch=self.term.epoch, visibility=self.settings.visibility
+            limits, epoch=self.term.epoch, visibility=self.settings.visibility, given=self._given
         )
         for shard, batch in zip(limits, batches, strict=True):
             if isinstance(batch, ClaimBatch):
@@ -166,6 +170,7 @@ class ClaimRound:
         gather_ms = milliseconds(self.settings.gather) if gathers else 0
         self._planner.learn(shard, batch.next_due_ms, batch.now_ms, gather_ms=gather_ms)
         if batch.claims:
+            self._given[shard] = batch.claims[0].claim
             tasks = self.dispatcher.add(shard, batch.claims, batch_size=size)
             self._pacers[shard.account_id].spend(tasks)
             self.stats.count_due(shard.task_type, shard.account_id, len(batch.claims))

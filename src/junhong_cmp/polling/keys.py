@@ -62,6 +62,11 @@ def generation() -> str:
     return "polling:generation"
 
 
+def continuity() -> str:
+    """``kept`` while Redis knows of every poll under way, ``broken`` if it forgot some, absent if all."""
+    return "polling:continuity"
+
+
 def notices() -> str:
     """ZSET of shard tag → earliest due time posted for the leader, unix milliseconds."""
     return "polling:{notices}:due"

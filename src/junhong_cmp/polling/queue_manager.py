@@ -33,6 +33,7 @@ MOST_CHANGED: Final = 250
 MOST_SCANNED: Final = 1000
 """Cards one command may add, change or return, so that none holds Redis for long."""
 
+_PerShard = Mapping[ShardId, int]
 _Script = Callable[[Mapping[ShardId, Sequence[tuple[int, Any]]]], Awaitable[Sequence[list[bool] | Exception]]]
 
 
@@ -171,12 +172,13 @@ class PollingQueueManager:
         return batch
 
     async def claim_many(
-        self, limits: Mapping[ShardId, int], *, epoch: int, visibility: timedelta
+        self, limits: _PerShard, *, epoch: int, visibility: timedelta, given: _PerShard | None = None
     ) -> list[ClaimBatch | Exception]:
-        """Claim from many shards in one round trip; the result of each, or why it was refused."""
+        """Claim from many shards in one round trip; one that has forgotten what it has ``given`` refuses."""
         if not limits:
             return []
-        batches = await self._scripts.claim(limits, epoch=epoch, visibility_ms=milliseconds(visibility))
+        visibility_ms = milliseconds(visibility)
+        batches = await self._scripts.claim(limits, epoch=epoch, visibility_ms=visibility_ms, given=given)
         for shard, batch in zip(limits, batches, strict=True):
             if isinstance(batch, ClaimBatch) and batch.foreign:
                 report_foreign(shard, batch.foreign)

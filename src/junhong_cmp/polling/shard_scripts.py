@@ -78,13 +78,22 @@ class ShardScripts:
         self._count = LuaScript.load(_PACKAGE, "count")
 
     async def claim(
-        self, limits: Mapping[ShardId, int], *, epoch: int, visibility_ms: int
+        self,
+        limits: Mapping[ShardId, int],
+        *,
+        epoch: int,
+        visibility_ms: int,
+        given: Mapping[ShardId, int] | None = None,
     ) -> list[ClaimBatch | Exception]:
-        """Claim up to a limit of due cards of each shard; FencedError stands for a refused shard."""
+        """Claim up to a limit of due cards of each shard; FencedError stands for a refused shard.
+
+        ``given`` are claims known of; a shard that has forgotten one refuses.
+        """
+        known = {} if given is None else given
         calls = [
             (
                 (keys.shard_due(shard), keys.shard_fence(shard), keys.shard_claim(shard)),
-                (epoch, limit, visibility_ms),
+                (epoch, limit, visibility_ms, known.get(shard, 0)),
             )
             for shard, limit in limits.items()
         ]

@@ -7,6 +7,7 @@ import structlog
 from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.leadership.epoch import FencingEpoch
 from junhong_cmp.leadership.term import Term
+from junhong_cmp.polling.claim_hold import ClaimHold
 from junhong_cmp.polling.errors import TermOverError
 from junhong_cmp.polling.queue_manager import PollingQueueManager
 
@@ -16,14 +17,20 @@ log = structlog.stdlib.get_logger(__name__)
 class PollingTerm:
     """A term opens with its epoch and seals every shard with it before the first claim from there.
 
-    The epoch is that of the leader's lease; without a lease each opening takes a new one.
+    The epoch is that of the leader's lease; without a lease each opening takes a new one. Where it
+    finds that Redis has lost data, it is on hold for a while.
     """
 
     def __init__(
-        self, redis: RedisClient, queue_manager: PollingQueueManager, leased: Term | None = None
+        self,
+        redis: RedisClient,
+        queue_manager: PollingQueueManager,
+        hold: ClaimHold,
+        leased: Term | None = None,
     ) -> None:
         self._redis = redis
         self._queue = queue_manager
+        self._hold = hold
         self._leased = leased
         self._epochs = FencingEpoch()
         self._epoch = 0
@@ -69,4 +76,9 @@ class PollingTerm:
         new = [account_id for account_id in account_ids if account_id not in self._covered]
         if new:
             await self._queue.seal(self._epoch, self._queue.shards(new))
+            await self._hold.look()
             self._covered.update(new)
+
+    async def is_on_hold(self) -> bool:
+        """Whether nothing may be claimed yet, because of polls that Redis has forgotten."""
+        return await self._hold.is_on()

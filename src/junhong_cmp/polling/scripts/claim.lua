@@ -4,8 +4,10 @@
 -- KEYS[2] fence  the epoch the shard obeys
 -- KEYS[3] claim  the highest claim the shard has given
 -- ARGV[1] epoch of the caller   ARGV[2] limit   ARGV[3] visibility, ms
+-- ARGV[4] a claim of this shard the caller knows of, 0 for none
 --
--- Returns {"FENCED", fence or ""} when the epoch is not the shard's ("": none, or it is no epoch), else
+-- Returns {"FENCED", fence or ""} when the epoch is not the shard's ("": none, or it is no epoch) or the
+-- shard has forgotten a claim (""), as after the promotion of a replica that lagged behind; else
 -- {"OK", now, next due or "", claim, {card, due, card, due, ...}, {foreign member, ...}}.
 -- One claim serves the whole batch: it exceeds every claim the shard ever gave, so it is new to
 -- each card ("0" when nothing was due). Members that are no card ids are taken out and reported.
@@ -16,6 +18,10 @@ local fence = redis.call('GET', KEYS[2])
 if fence ~= ARGV[1] then
   local is_epoch = fence and string.find(fence, '^%d+$') and tonumber(fence) < 2 ^ 53
   return {'FENCED', is_epoch and fence or ''}
+end
+local highest = tonumber(redis.call('GET', KEYS[3])) or 0
+if highest < tonumber(ARGV[4]) then
+  return {'FENCED', ''}
 end
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
@@ -35,7 +41,6 @@ if tonumber(ARGV[2]) > 0 then
   due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now_text, 'WITHSCORES', 'LIMIT', 0, ARGV[2])
 end
 if #due > 0 then
-  local highest = tonumber(redis.call('GET', KEYS[3])) or 0
   claim = string.format('%.0f', math.max(now + tonumber(ARGV[3]), highest + 1))
   for i = 1, #due, 2 do
     local card = due[i]
