@@ -10,7 +10,16 @@ SRC = ROOT / "src" / "junhong_cmp"
 MODULES = sorted(path for path in SRC.rglob("*.py") if path.name != "asynq_pb2.py")
 SCRIPTS = sorted(SRC.rglob("*.lua"))
 VAGUE_NAMES = {"utils", "util", "common", "helpers", "misc"}
-TESTS_OUTSIDE_THE_MIRROR = {"architecture", "scenarios", "interop", "chaos", "fakes", "docs", "end_to_end", "simulation"}
+TESTS_OUTSIDE_THE_MIRROR = {
+    "architecture",
+    "scenarios",
+    "interop",
+    "chaos",
+    "fakes",
+    "docs",
+    "end_to_end",
+    "simulation",
+}
 
 
 def relative(path: Path) -> str:
