@@ -56,6 +56,17 @@ async def test_readings_add_up_by_day_and_by_cycle(pool: Pool, card: Card) -> No
     assert now.last_reading_at == now.carddata.succeeded_at == now.carddata.attempted_at == readings[-1][1]
 
 
+async def test_a_total_told_late_is_added_to_its_own_cycle_and_day(pool: Pool, card: Card) -> None:
+    last_day, next_month = hours(24 * 21 + 11), hours(24 * 22)
+    readings = [(5000, NOON), (40, next_month), (5600, last_day), (41, next_month + timedelta(hours=1))]
+    for number, (kb, at) in enumerate(readings):
+        await put(pool, usage(card, kb, at, observed_at=next_month + timedelta(hours=number)))
+    assert await daily(pool) == {date(2026, 3, 31): 600, date(2026, 4, 1): 40 + 1}
+    assert await cycles(pool) == {"2026-03-01": (5600, True), "2026-04-01": (41, False)}
+    now = await reload(pool, card)
+    assert (now.cycle, now.cycle_used_kb, now.last_reading_kb) == ("2026-04-01", 41, 41)
+
+
 async def test_the_accounts_billing_day_decides_the_cycle(pool: Pool) -> None:
     (card,) = await add_cards(pool, await add_account(pool, "cucc", billing_day=27), 1)
     assert (await put(pool, usage(card, 10, NOON)))[0].changed
