@@ -8,9 +8,10 @@ from junhong_cmp.cards.roster import (
     find_in_roster,
     profile_of,
     progress_columns,
+    roster_row,
     stream_roster,
 )
-from junhong_cmp.cards.store import delete_card, insert_cards, set_polling_enabled
+from junhong_cmp.cards.store import delete_card, insert_cards, load_cards, set_polling_enabled
 from junhong_cmp.db.pool import Pool
 
 
@@ -78,3 +79,5 @@ async def test_a_row_tells_what_decides_about_polling_and_how_each_topic_fares(p
         PollTopic.CARDSTATUS: (None, 0),
         PollTopic.REALNAME: (NOON.timestamp() * 1000, 0),
     }
+    whole_card = (await load_cards(pool, [card.id]))[card.id]
+    assert roster_row(whole_card) == tuple(row)

@@ -1,6 +1,11 @@
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+
 from tests.polling.plant import Plant, add_account, add_cards, add_rule
 
-from junhong_cmp.cards.model import CarrierAccount
+from junhong_cmp.cards.model import CarrierAccount, PollProgress
+from junhong_cmp.polling.background import cancel_and_wait
 from junhong_cmp.polling.tasks import POLLING_TASK_TYPES, TaskType
 
 REALNAME = TaskType.POLLING_REALNAME
@@ -71,3 +76,35 @@ async def test_without_a_rule_nothing_waits(plant: Plant, account: CarrierAccoun
     await plant.config.refresh()
     (card,) = await add_cards(plant.pool, account, 1)
     assert await plant.lifecycle.cards_created([card]) == 1
+
+
+async def test_many_new_cards_never_hold_the_event_loop_for_long(
+    plant: Plant, account: CarrierAccount
+) -> None:
+    (card,) = await add_cards(plant.pool, account, 1)
+    cards = [card._replace(id=number) for number in range(1, 5001)]
+    stretches: list[float] = []
+
+    async def watch_loop() -> None:
+        while True:
+            began = time.thread_time()  # of the processor: what a busy machine does makes no difference
+            await asyncio.sleep(0)
+            stretches.append(time.thread_time() - began)
+
+    watching = asyncio.create_task(watch_loop())
+    now = await plant.queue.now_ms()
+    assert await plant.lifecycle.cards_created(cards) == 2 * len(cards)
+    await cancel_and_wait(watching)
+    assert max(stretches) < 0.01
+    assert now < (await plant.score(cards[-1]) or 0)
+
+
+async def test_a_card_met_again_waits_for_what_follows_its_last_poll(
+    plant: Plant, account: CarrierAccount
+) -> None:
+    (card,) = await add_cards(plant.pool, account, 1)
+    now = await plant.queue.now_ms()
+    polled_at = datetime.fromtimestamp(now / 1000, UTC) - timedelta(hours=3)
+    polled = card._replace(carddata=PollProgress(polled_at, polled_at, 0))
+    await plant.lifecycle.cards_created([polled])
+    assert now - 3 * 3_600_000 <= (await plant.score(card) or 0) < now - 3_600_000

@@ -1,17 +1,19 @@
 """What polling needs to know of very many cards: a few columns in pages, no whole cards."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeAlias
 
 from asyncpg import Record
 
-from junhong_cmp.cards.model import CardStatus, PollTopic, RealNameStatus
+from junhong_cmp.cards.model import Card, CardStatus, PollProgress, PollTopic, RealNameStatus
 from junhong_cmp.db.pool import Conn, Pool
 from junhong_cmp.db.retrying import DATABASE_FAULTS
 
-RosterRow = Record
+RosterRow: TypeAlias = Record | tuple[Any, ...]
 """A card's id, the six columns of its profile, then for each topic in the order of ``PollTopic`` the last
 poll (unix ms or None) and the failures in a row: see ``profile_of`` and ``progress_columns``."""
 
@@ -61,13 +63,39 @@ def profile_of(row: RosterRow) -> CardProfile:
     )
 
 
+def roster_row(card: Card) -> RosterRow:
+    """Return the row a live card with polling enabled has in the roster."""
+    return (
+        card.id,
+        card.account_id,
+        card.category,
+        card.status,
+        card.real_name_required,
+        card.real_name_status,
+        card.orphan,
+        _last_ms(card.carddata),
+        card.carddata.fail_count,
+        _last_ms(card.cardstatus),
+        card.cardstatus.fail_count,
+        _last_ms(card.realname),
+        card.realname.fail_count,
+    )
+
+
+def _last_ms(progress: PollProgress) -> int | None:
+    times: list[datetime] = [at for at in (progress.attempted_at, progress.succeeded_at) if at is not None]
+    return int(max(times).timestamp() * 1000) if times else None
+
+
 def progress_columns(topic: PollTopic) -> tuple[int, int]:
     """Return where a row has the time of the topic's last poll and its failures in a row."""
     first = _PROGRESS_AT + 2 * list(PollTopic).index(topic)
     return first, first + 1
 
 
-async def stream_roster(pool: Pool, *, after_id: int = 0, page: int) -> AsyncGenerator[list[RosterRow], None]:
+async def stream_roster(
+    pool: Pool, *, after_id: int = 0, page: int
+) -> AsyncGenerator[Sequence[RosterRow], None]:
     """Yield pages of live cards with polling enabled, by ascending id; the next is read ahead.
 
     Each page is a short query on its own connection. Cards inserted meanwhile have higher ids and are met

@@ -64,7 +64,7 @@ async def list_latest_imported(conn: Conn | Pool, import_id: int, limit: int) ->
 
 
 async def stream_rows(
-    pool: Pool, import_id: int, *, page: int = 2000
+    pool: Pool, import_id: int, *, page: int = 500
 ) -> AsyncGenerator[list[RowResult], None]:
     """Yield the outcomes in the order of the file, a page at a time."""
     after = 0

@@ -1,15 +1,21 @@
 """What happens to the shards when cards are created, changed or deleted."""
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Final
 
 from junhong_cmp.cards.model import Card
+from junhong_cmp.cards.roster import roster_row
 from junhong_cmp.polling.config_manager import PollingConfigManager
 from junhong_cmp.polling.due import FirstDue
-from junhong_cmp.polling.eligibility import first_due_of
+from junhong_cmp.polling.lanes import Lanes
 from junhong_cmp.polling.queue_manager import PollingQueueManager
 from junhong_cmp.polling.settings import PollingSettings
 from junhong_cmp.polling.tasks import POLLING_TASK_TYPES, TaskType
+
+_STRETCH: Final = 100
+"""Cards worked on at a stretch: an import shares the event loop with polls, which must not wait for it."""
 
 
 class PollingLifecycleService:
@@ -73,14 +79,15 @@ class PollingLifecycleService:
         return await self._queue.remove_cards(leaving)
 
     async def _add(self, cards: Sequence[Card], task_types: Sequence[TaskType]) -> int:
-        if not cards:
+        rows = [roster_row(card) for card in cards if card.polling_enabled]
+        if not rows:
             return 0
         now_ms = await self._queue.now_ms()
-        waiting: defaultdict[tuple[TaskType, int], list[tuple[int, int]]] = defaultdict(list)
-        for card in cards:
-            for task_type in task_types:
-                rule = self._config.rule_for(card, task_type)
-                if rule is not None:
-                    due = first_due_of(card, task_type, rule, now_ms, self._settings)
-                    waiting[task_type, card.account_id].append((card.id, due))
-        return await self._queue.add(waiting)
+        lanes = Lanes(self._config.snapshot, self._queue, self._settings)
+        for start in range(0, len(rows), _STRETCH):
+            lanes.place(rows[start : start + _STRETCH], now_ms)
+            await asyncio.sleep(0)
+        due = lanes.due()
+        return await self._queue.add_places(
+            {shard: places for shard, places in due.items() if shard.task_type in task_types}
+        )

@@ -17,6 +17,7 @@ from junhong_cmp.lifecycle import ModuleGroup
 from junhong_cmp.worker.bootstrap import BootstrapWorker
 from junhong_cmp.worker.exit_guard import ExitGuard
 from junhong_cmp.worker.foreign_lease import refuse_foreign_lease
+from junhong_cmp.worker.heap import settle_heap
 from junhong_cmp.worker.loop_watch import LoopWatch
 from junhong_cmp.worker.modules import WorkerModules
 from junhong_cmp.worker.report import StartReport
@@ -50,6 +51,7 @@ def run_worker(settings: Settings, stop_source: StopSource) -> int:
     """Run a worker until it is told to stop or cannot go on; return the exit code."""
     guard = ExitGuard()
     sys.setswitchinterval(SWITCH_INTERVAL.total_seconds())
+    settle_heap()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         try:
             code = runner.run(WorkerRun(settings, stop_source, guard).main())
