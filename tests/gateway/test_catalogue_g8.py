@@ -24,7 +24,8 @@ from junhong_cmp.gateway.errors import (
     GatewayNotConfigured,
     Transient,
 )
-from junhong_cmp.gateway.transport import GatewayTimeouts, HttpAnswer, HttpTransport
+from junhong_cmp.gateway.exchanges import HttpAnswer
+from junhong_cmp.gateway.transport import GatewayTimeouts, HttpTransport
 
 OK = json_answer({"ok": True})
 

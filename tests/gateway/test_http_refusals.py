@@ -10,8 +10,8 @@ from junhong_cmp.gateway.errors import (
     Throttled,
     Transient,
 )
+from junhong_cmp.gateway.exchanges import HttpAnswer
 from junhong_cmp.gateway.http_refusals import refusal_by_status
-from junhong_cmp.gateway.transport import HttpAnswer
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

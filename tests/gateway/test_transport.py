@@ -30,7 +30,8 @@ from junhong_cmp.gateway.errors import (
     GatewayNotConfigured,
     Transient,
 )
-from junhong_cmp.gateway.transport import GatewayTimeouts, HttpAnswer, HttpTransport
+from junhong_cmp.gateway.exchanges import HttpAnswer
+from junhong_cmp.gateway.transport import GatewayTimeouts, HttpTransport
 
 SHORT = GatewayTimeouts(
     connect=timedelta(seconds=0.3), read=timedelta(seconds=0.3), total=timedelta(seconds=0.8)

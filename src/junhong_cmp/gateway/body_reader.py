@@ -3,7 +3,7 @@
 import zlib
 from typing import Final
 
-from aiohttp import ClientResponse
+from aiohttp import StreamReader
 
 from junhong_cmp.gateway.errors import BadResponse
 
@@ -13,35 +13,35 @@ MAX_BODY_BYTES: Final = 1024 * 1024
 _ANY_ZLIB_HEADER: Final = zlib.MAX_WBITS | 32
 
 
-async def read_body(response: ClientResponse, *, limit: int = MAX_BODY_BYTES) -> bytes:
+async def read_body(content: StreamReader, encoding: str, *, limit: int = MAX_BODY_BYTES) -> bytes:
     """Return the whole decoded body; stop reading, and inflating, at the first byte above the limit.
 
     Raises:
         BadResponse: too long, in an unknown encoding, or broken inside its compression.
 
     """
-    encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
+    encoding = encoding.strip().lower()
     if encoding in {"", "identity"}:
-        return await _read_plain(response, limit)
+        return await _read_plain(content, limit)
     if encoding in {"gzip", "deflate"}:
-        return await _read_compressed(response, limit)
+        return await _read_compressed(content, limit)
     raise BadResponse("网关响应无效：不支持的内容编码")
 
 
-async def _read_plain(response: ClientResponse, limit: int) -> bytes:
+async def _read_plain(content: StreamReader, limit: int) -> bytes:
     body = bytearray()
-    async for chunk in response.content.iter_any():
+    while chunk := await content.readany():
         body += chunk
         if len(body) > limit:
             raise _too_long(limit)
     return bytes(body)
 
 
-async def _read_compressed(response: ClientResponse, limit: int) -> bytes:
+async def _read_compressed(content: StreamReader, limit: int) -> bytes:
     inflater = zlib.decompressobj(_ANY_ZLIB_HEADER)
     body = bytearray()
     try:
-        async for chunk in response.content.iter_any():
+        while chunk := await content.readany():
             body += inflater.decompress(chunk, limit + 1 - len(body))
             if len(body) > limit:
                 raise _too_long(limit)

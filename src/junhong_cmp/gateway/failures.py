@@ -5,7 +5,6 @@ import aiohttp
 from junhong_cmp.gateway.endpoints import ForbiddenAddressError
 from junhong_cmp.gateway.errors import (
     AuthRejected,
-    BadResponse,
     GatewayError,
     GatewayNotConfigured,
     Transient,
@@ -23,8 +22,6 @@ def failure_of(error: aiohttp.ClientError) -> GatewayError:
             failure = Transient("等待网关应答超时")
         case aiohttp.ClientPayloadError():
             failure = Transient("网关应答在传输中断开")
-        case aiohttp.ClientResponseError():
-            failure = BadResponse("网关响应无效：不是合法的 HTTP 应答")
         case _:
             failure = Transient("与网关的连接中断")
     return failure
@@ -55,4 +52,4 @@ def is_dropped_connection(error: Exception) -> bool:
 
 def tells_address(error: aiohttp.ClientError) -> bool:
     """Tell whether a fault's text has the whole URL: some carriers want passwords and signatures there."""
-    return isinstance(error, aiohttp.ClientResponseError | aiohttp.InvalidURL)
+    return isinstance(error, aiohttp.InvalidURL)

@@ -17,9 +17,9 @@ from junhong_cmp.gateway.errors import (
     Throttled,
     Transient,
 )
+from junhong_cmp.gateway.exchanges import HttpAnswer
 from junhong_cmp.gateway.json_body import excerpt
 from junhong_cmp.gateway.retry_after import parse_retry_after
-from junhong_cmp.gateway.transport import HttpAnswer
 
 _PAUSES: Final[Mapping[int, type[AccountPausing]]] = {
     HTTPStatus.UNAUTHORIZED: AuthRejected,

@@ -19,7 +19,7 @@ from junhong_cmp.gateway.errors import (
     Throttled,
     Transient,
 )
-from junhong_cmp.gateway.transport import HttpAnswer
+from junhong_cmp.gateway.exchanges import HttpAnswer
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -22,10 +22,10 @@ from junhong_cmp.gateway.errors import (
     Throttled,
     Transient,
 )
+from junhong_cmp.gateway.exchanges import HttpAnswer
 from junhong_cmp.gateway.http_refusals import refusal_by_status
 from junhong_cmp.gateway.json_body import decode_object, excerpt
 from junhong_cmp.gateway.retry_after import parse_retry_after
-from junhong_cmp.gateway.transport import HttpAnswer
 
 _PAUSES: Final[Mapping[str, type[AccountPausing]]] = {
     "throttled": Throttled,

@@ -1,12 +1,13 @@
-"""Answers nobody asked for, on connections that are kept."""
+"""Requests and answers over kept connections, and answers nobody asked for on them."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import orjson
+import pytest
 from tests.gateway.clients import SHORT
-from tests.gateway.scripted_server import Exchange, json_answer, scripted_server
+from tests.gateway.scripted_server import Exchange, http_answer, json_answer, scripted_server
 from tests.waiting import wait_until
 from yarl import URL
 
@@ -73,3 +74,36 @@ async def test_many_such_connections_are_all_passed_over() -> None:
         assert server.connections == 9
         assert await ask(client, server.url, 100, resend=False) == {"question": 100}
         assert server.connections == 9, "a good connection is kept"
+
+
+async def test_what_comes_before_the_answer_is_passed_over() -> None:
+    async def hint_first(exchange: Exchange) -> None:
+        await exchange.send(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n")
+        await exchange.send(json_answer({"question": int(exchange.body)}))
+
+    async with scripted_server(hint_first) as server, transport() as client:
+        for question in range(3):
+            assert await ask(client, server.url, question, resend=False) == {"question": question}
+        assert server.connections == 1
+
+
+@pytest.mark.parametrize("value", ["a\r\nX-Other: b", "a\nb", "a\rb", "a\0b"])
+async def test_a_header_with_a_line_end_in_it_is_not_sent(value: str) -> None:
+    async def answer(exchange: Exchange) -> None:
+        await exchange.send(json_answer({"question": 0}))
+
+    async with scripted_server(answer) as server, transport() as client:
+        with pytest.raises(ValueError, match="line end"):
+            await client.post(URL(server.url), b"0", lambda: {"X-Token": value}, resend=True)
+        assert not server.exchanges
+        assert await ask(client, server.url, 0, resend=False) == {"question": 0}
+        assert server.connections == 1, "no connection is made for it"
+
+
+async def test_content_types_are_compared_without_their_parameters() -> None:
+    async def answer(exchange: Exchange) -> None:
+        await exchange.send(http_answer(b"{}", content_type="Application/JSON ; charset=utf-8"))
+
+    async with scripted_server(answer) as server, transport() as client:
+        told = await client.post(URL(server.url), b"0", dict, resend=True)
+        assert told.content_type == "application/json"
