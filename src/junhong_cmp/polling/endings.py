@@ -14,6 +14,7 @@ from junhong_cmp.gateway.errors import (
     GatewayNotConfigured,
     NotOffered,
     QuotaExhausted,
+    Transient,
 )
 from junhong_cmp.polling.aftermath import PollAftermath
 from junhong_cmp.polling.concurrency import AccountConcurrency, Refusal
@@ -49,6 +50,7 @@ class TurnEndings:
 
     def settled(self, turn: Turn, prepared: Prepared, recorded: Recorded) -> Ending | None:
         """Return how such a turn ends; None when the poll changed its card, which has consequences."""
+        self.pauses.answered(prepared.account.id)
         if recorded.outcome is RecordOutcome.GONE:
             return REMOVED
         return None if recorded.changed else self._next(turn, prepared, PollOutcome.DONE)
@@ -94,6 +96,8 @@ class TurnEndings:
             return self._put_back(turn, self.settings.put_back)
         if not isinstance(error, GatewayError):
             log.error("轮询出错", task_type=str(turn.task_type), card_id=prepared.card.id, exc_info=error)
+        elif not isinstance(error, Transient):  # the carrier has judged this card, or its answer
+            self.pauses.answered(prepared.account.id)
         failures = await self.failures.record(turn.task_type, prepared.card, error, self.clock.now())
         delay = backoff_delay(prepared.rule, failures, self.settings.max_backoff)
         return self._next(turn, prepared, PollOutcome.FAILED, delay)

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
+from typing import Final, NamedTuple
 
 import structlog
 
@@ -10,9 +11,22 @@ from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.clock import Clock, SystemClock
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.db.retrying import DATABASE_FAULTS
-from junhong_cmp.gateway.errors import AccountPausing
+from junhong_cmp.gateway.errors import AccountPausing, BreakerOpen
 
 log = structlog.stdlib.get_logger(__name__)
+
+_SHORTEST: Final = timedelta(milliseconds=100)
+_LONGEST_GROWN: Final = timedelta(minutes=1)
+"""Up to here pauses grow: so soon after it has recovered is a carrier asked again."""
+_REMEMBERED: Final = timedelta(minutes=2)
+"""So long after its last pause an account that was not refused again begins anew."""
+
+
+class _Refused(NamedTuple):
+    """The last pause of an account none of whose calls has succeeded since."""
+
+    length: timedelta
+    until: datetime
 
 
 class AccountPauses:
@@ -22,6 +36,9 @@ class AccountPauses:
     the others find the account resting already. What is remembered here bridges the time until
     the configuration has been read with the pause in it; from then on the database alone tells,
     so that a pause ended there is ended for everybody.
+
+    A carrier that refuses again once its pause is over, without any success between, gets twice the pause,
+    and so on up to a minute: each round in vain costs a claim and a write-back for every card that is due.
     """
 
     def __init__(
@@ -37,6 +54,7 @@ class AccountPauses:
         self._max_pause = max_pause
         self._clock = clock if clock is not None else SystemClock()
         self._until: dict[int, datetime] = {}
+        self._refused: dict[int, _Refused] = {}
 
     def remaining(self, account: CarrierAccount, type_until: datetime | None = None) -> timedelta | None:
         """Return how much longer the account, or its task type, rests; None when it may be called.
@@ -56,15 +74,17 @@ class AccountPauses:
     async def pause(
         self, account: CarrierAccount, error: AccountPausing, *, longest: timedelta | None = None
     ) -> timedelta:
-        """Let the account rest as the carrier asked, within bounds; return for how long.
+        """Let the account rest as the carrier asked, longer if it only ever refuses; return how long.
 
-        ``longest`` replaces the usual bound where the length is our own reckoning and no carrier's wish.
+        ``longest`` replaces the usual bound where the length is our own reckoning and no carrier's wish: such
+        a pause does not grow, nor does that of a breaker, which grows it itself.
         """
-        bound = self._max_pause if longest is None else longest
-        length = min(max(error.pause, timedelta(milliseconds=100)), bound)
+        asked = min(max(error.pause, _SHORTEST), self._max_pause if longest is None else longest)
         resting = self.remaining(account)
-        if resting is not None and resting >= length - timedelta(seconds=1):
+        if resting is not None and resting >= asked - timedelta(seconds=1):
             return resting
+        grows = longest is None and not isinstance(error, BreakerOpen)
+        length = self._grown(account.id, asked) if grows else asked
         until = self._clock.now() + length
         self._until[account.id] = until
         log.warning("账号暂停轮询", account=account.code, reason=error.reason, pause_s=length.total_seconds())
@@ -76,4 +96,18 @@ class AccountPauses:
         except DATABASE_FAULTS as fault:
             # Others learn it from the carrier themselves; this process keeps to it.
             log.warning("账号暂停未能写入数据库", account=account.code, error=type(fault).__name__)
+        return length
+
+    def answered(self, account_id: int) -> None:
+        """Note that a call of the account has succeeded: its next pause is as long as the carrier asks."""
+        if self._refused:
+            self._refused.pop(account_id, None)
+
+    def _grown(self, account_id: int, asked: timedelta) -> timedelta:
+        """Return the length of a pause that begins now, and remember it for the next one."""
+        now, last = self._clock.now(), self._refused.get(account_id)
+        length = asked
+        if last is not None and now < last.until + _REMEMBERED:
+            length = max(asked, min(2 * last.length, _LONGEST_GROWN, self._max_pause))
+        self._refused[account_id] = _Refused(length, now + length)
         return length
