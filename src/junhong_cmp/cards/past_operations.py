@@ -11,14 +11,14 @@ from junhong_cmp.cards.protection import PastStop
 from junhong_cmp.db.pool import Conn, Pool
 
 _PAST = """
-    SELECT w.id, stop.reason, stop.cycle, stop.at, last.status, last.updated_at
+    SELECT w.id, stop.reason, stop.cycle, stop.at, last.status, last.updated_at, last.sends
     FROM unnest($1::bigint[]) AS w (id)
         LEFT JOIN LATERAL (
             SELECT reason, cycle, coalesce(verified_at, updated_at) AS at FROM card_operation
             WHERE card_id = w.id AND kind = 'stop' AND status = 'done'
             ORDER BY requested_at DESC, id DESC LIMIT 1) AS stop ON true
         LEFT JOIN LATERAL (
-            SELECT status, updated_at FROM card_operation
+            SELECT status, updated_at, sends FROM card_operation
             WHERE card_id = w.id ORDER BY requested_at DESC, id DESC LIMIT 1) AS last ON true
 """
 
@@ -38,5 +38,5 @@ async def find_past_operations(conn: Conn | Pool, card_ids: Collection[int]) -> 
 
 def _past(row: asyncpg.Record) -> PastOperations:
     stop = None if row["reason"] is None else PastStop(StopReason(row["reason"]), row["cycle"], row["at"])
-    has_failed = row["status"] in {"failed", "unknown"}
+    has_failed = row["status"] in {"failed", "unknown"} and row["sends"] > 0  # unsent, nobody refused it
     return PastOperations(stop, row["updated_at"] if has_failed else None)

@@ -12,6 +12,7 @@ from junhong_cmp.polling.tasks import CRON_QUEUE, TaskType
 
 _TIMEOUT: Final = timedelta(seconds=90)
 _SAME_WITHIN_S: Final = 300
+_SENT_WITHIN_S: Final = 3600
 
 
 class CardTasks:
@@ -38,7 +39,8 @@ class CardTasks:
 
     async def send(self, operation_id: int, card_id: int, sends: int) -> None:
         """Have a placed operation sent that the carrier has not seen yet."""
-        task_id = f"{TaskType.POLLING_PROTECT}:{card_id}:operation:{operation_id}:{sends}"
+        period = int(time.time()) // _SENT_WITHIN_S
+        task_id = f"{TaskType.POLLING_PROTECT}:{card_id}:operation:{operation_id}:{sends}:{period}"
         task = Task(TaskType.POLLING_PROTECT, CardPayload(card_id).encode())
         await self._client.enqueue_many([(task, _options(task_id))])
 

@@ -23,6 +23,8 @@ ASK_AFTER: Final = timedelta(minutes=2)
 """An operation younger than this may still be on its way through whoever sends it."""
 GIVE_UP_AFTER: Final = timedelta(hours=24)
 """No carrier works on a stop or resume for longer: its outcome stays unknown."""
+UNSEEN_AFTER: Final = timedelta(minutes=15)
+"""A card shows a stop or resume that reached its carrier by then, where only its state can be asked."""
 MOST_SENDS: Final = 5
 """Times an operation is sent that the carrier never sees."""
 
@@ -107,6 +109,21 @@ def state_by_card(kind: OperationKind, status: CardStatus) -> OperationState:
     if status in {CardStatus.PRE_CANCELLED, CardStatus.CANCELLED}:
         return OperationState.FAILED
     return OperationState.PENDING
+
+
+def judge_by_card(
+    status: OperationStatus, found: OperationState, waited: timedelta, age: timedelta, sends: int
+) -> Verdict:
+    """Return what an operation is, sent ``waited`` ago, of which only the card's state can be asked.
+
+    One whose reply was lost has not reached the carrier if the card does not show it in time. To send it
+    again does no harm: a card already in the wanted state stays in it.
+    """
+    if found is not OperationState.PENDING or status is not OperationStatus.PENDING or age >= GIVE_UP_AFTER:
+        return judge_operation(status, found, age, sends)
+    if waited < UNSEEN_AFTER:
+        return Verdict(status, "应答丢失，卡尚未处于目标状态")
+    return _unseen("应答丢失，卡一直没有处于目标状态", sends)
 
 
 def _unseen(error: str, sends: int) -> Verdict:

@@ -12,15 +12,29 @@ from junhong_cmp.gateway.client import CardRef
 from junhong_cmp.polling.operation_rules import OperationKind, OperationStatus, Verdict
 
 _COLUMNS = """
-    o.id, o.kind, o.reason, o.request_id, o.status, o.requested_at, o.sent_at, o.sends,
+    o.id, o.kind, o.reason, o.request_id, o.requested_by, o.status, o.requested_at, o.sent_at, o.sends,
     c.id AS card_id, c.account_id, c.iccid, c.msisdn
 """
 _FROM = "FROM card_operation AS o JOIN iot_card AS c ON c.id = o.card_id"
+# So many of each account, and of those sent and those not: where many wait, the others get their turn.
 _TO_ASK = f"""
-    SELECT {_COLUMNS} {_FROM}
-    WHERE o.status IN ('pending', 'sent') AND coalesce(o.sent_at, o.updated_at) < $1
-        AND o.kind IN ('stop', 'resume') AND c.deleted_at IS NULL
-    ORDER BY o.updated_at, o.id LIMIT $2
+    SELECT * FROM (
+        SELECT {_COLUMNS}, o.updated_at, row_number() OVER (
+            PARTITION BY c.account_id, o.sent_at IS NULL ORDER BY o.updated_at, o.id) AS place
+        {_FROM}
+        WHERE o.status IN ('pending', 'sent') AND coalesce(o.sent_at, o.updated_at) < $1
+            AND o.kind IN ('stop', 'resume') AND c.deleted_at IS NULL) AS open
+    WHERE place <= $2
+    ORDER BY updated_at, id
+"""  # noqa: S608 - columns from above
+# Nobody will be asked about them any more; what was sent may have been done.
+_END_OF_DELETED = """
+    UPDATE card_operation AS o
+    SET status = CASE WHEN o.sent_at IS NULL THEN 'failed' ELSE 'unknown' END, error = '卡已删除',
+        updated_at = $1
+    FROM iot_card AS c
+    WHERE c.id = o.card_id AND c.deleted_at IS NOT NULL AND o.status IN ('pending', 'sent')
+    RETURNING o.id
 """
 _OF_CARD = f"""
     SELECT {_COLUMNS} {_FROM} WHERE o.card_id = $1 AND (o.status IN ('pending', 'sent') OR o.request_id = $2)
@@ -50,7 +64,7 @@ class NewOperation:
     kind: OperationKind
     reason: str
     request_id: str
-    cycle: CycleId
+    cycle: CycleId | None
     requested_by: str
 
 
@@ -62,6 +76,7 @@ class OpenOperation:
     kind: OperationKind
     reason: str
     request_id: str
+    requested_by: str | None
     status: OperationStatus
     requested_at: datetime
     sent_at: datetime | None
@@ -80,8 +95,16 @@ class OpenOperation:
 
 
 async def list_open_operations(pool: Pool, before: datetime, limit: int) -> list[OpenOperation]:
-    """Return operations placed or sent before then, those looked at longest ago first."""
+    """Return operations placed or sent before then, those looked at longest ago first.
+
+    ``limit`` bounds those of each account that were sent, and those that were not.
+    """
     return [_operation(row) for row in await pool.fetch(_TO_ASK, before, limit)]
+
+
+async def end_operations_of_deleted_cards(pool: Pool, now: datetime) -> int:
+    """End what is under way for cards that are no longer ours; return how many operations that were."""
+    return len(await pool.fetch(_END_OF_DELETED, now))
 
 
 async def find_operations(pool: Pool, card_id: int, request_id: str = "") -> list[OpenOperation]:
@@ -113,6 +136,7 @@ def _operation(row: asyncpg.Record) -> OpenOperation:
         kind=OperationKind(row["kind"]),
         reason=row["reason"],
         request_id=row["request_id"],
+        requested_by=row["requested_by"],
         status=OperationStatus(row["status"]),
         requested_at=row["requested_at"],
         sent_at=row["sent_at"],

@@ -45,7 +45,8 @@ _CANDIDATES = """
         AND NOT EXISTS (
             SELECT FROM card_operation AS o WHERE o.card_id = c.id AND (
                 o.status IN ('pending', 'sent')
-                OR (o.status IN ('failed', 'unknown') AND o.updated_at > $4 - interval '6 hours')))
+                OR (o.status IN ('failed', 'unknown') AND o.sends > 0
+                    AND o.updated_at > $4 - interval '6 hours')))
     ORDER BY c.id LIMIT $6
 """
 _CONDITIONS: Final[Mapping[SweepCause, str]] = {

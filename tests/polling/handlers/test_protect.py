@@ -333,7 +333,7 @@ async def test_where_operations_cannot_be_asked_about_the_card_is_looked_at(
     await rules.run_protect(card)
     clock.advance(ASK_AFTER + timedelta(seconds=1))
     await fire(rules.followup())
-    assert (await rules.operations())[0][2] == "sent"
+    assert (await rules.operations())[0][2] == "pending"
     plant.gateway.status = ("4", "suspended")
     clock.advance(ASK_AFTER + timedelta(seconds=1))
     await fire(rules.followup())

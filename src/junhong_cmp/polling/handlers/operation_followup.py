@@ -15,7 +15,6 @@ from junhong_cmp.clock import Clock, SystemClock
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.gateway.client import GatewayClient
 from junhong_cmp.gateway.errors import AccountPausing, GatewayError, GatewayNotConfigured, NotOffered
-from junhong_cmp.gateway.operations import OperationState
 from junhong_cmp.polling.card_tasks import CardTasks
 from junhong_cmp.polling.concurrency import AccountConcurrency, Refusal
 from junhong_cmp.polling.config_manager import PollingConfigManager
@@ -25,11 +24,16 @@ from junhong_cmp.polling.operation_rules import (
     ASK_AFTER,
     OperationStatus,
     Verdict,
+    judge_by_card,
     judge_operation,
     state_by_card,
 )
 from junhong_cmp.polling.operation_settler import OperationSettler
-from junhong_cmp.polling.operation_store import OpenOperation, list_open_operations
+from junhong_cmp.polling.operation_store import (
+    OpenOperation,
+    end_operations_of_deleted_cards,
+    list_open_operations,
+)
 from junhong_cmp.polling.pauses import AccountPauses
 from junhong_cmp.polling.tasks import TaskType
 
@@ -37,6 +41,7 @@ log = structlog.stdlib.get_logger(__name__)
 
 _NO_GATEWAY_DELAY: Final = timedelta(seconds=30)
 _MOST_AT_ONCE: Final = 500
+"""Operations of an account, sent and not sent each."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,6 +65,9 @@ class OperationFollowupHandler(PeriodicHandler):
 
     async def run(self, draining: asyncio.Event) -> None:
         """Ask about every operation that should have come to an end."""
+        ended = await end_operations_of_deleted_cards(self.pool, self.clock.now())
+        if ended:
+            log.warning("已删除的卡的停复机操作不再跟进", operations=ended)
         operations = await list_open_operations(self.pool, self.clock.now() - ASK_AFTER, _MOST_AT_ONCE)
         if not operations:
             return
@@ -114,10 +122,9 @@ class OperationFollowupHandler(PeriodicHandler):
         slot = await self.concurrency.acquire(account, self.task_type, operation.card.card_id)
         if isinstance(slot, Refusal):
             return None
-        age = operation.age(self.clock.now())
         try:
             await asyncio.sleep(slot.wait_s)
-            state = await _find_state(gateway, account, operation)
+            return await self._look(gateway, account, operation)
         except AccountPausing as error:
             await self.pauses.pause(account, error)
             return None
@@ -125,19 +132,21 @@ class OperationFollowupHandler(PeriodicHandler):
             log.warning("账号的网关未配置，停复机操作未能跟进", account=account.code, error=str(error))
             return None
         except GatewayError as error:
+            age = operation.age(self.clock.now())
             return judge_operation(operation.status, error, age, operation.sends)
         finally:
             await self.concurrency.release(slot)
-        return judge_operation(operation.status, state, age, operation.sends)
 
-
-async def _find_state(
-    gateway: GatewayClient, account: CarrierAccount, operation: OpenOperation
-) -> OperationState:
-    """Ask about the operation or, where a carrier cannot be asked that, look at its card."""
-    try:
-        answer = await gateway.query_operation(gateway_account(account), operation.card, operation.request_id)
-    except NotOffered:
-        card = await gateway.query_status(gateway_account(account), operation.card)
-        return state_by_card(operation.kind, CardStatus(card.status))
-    return answer.state
+    async def _look(
+        self, gateway: GatewayClient, account: CarrierAccount, operation: OpenOperation
+    ) -> Verdict:
+        """Ask about the operation or, where a carrier cannot be asked that, look at its card."""
+        asked, card, now = gateway_account(account), operation.card, self.clock.now()
+        try:
+            answer = await gateway.query_operation(asked, card, operation.request_id)
+        except NotOffered:
+            status = CardStatus((await gateway.query_status(asked, card)).status)
+            found = state_by_card(operation.kind, status)
+            waited = now - (operation.sent_at or now)
+            return judge_by_card(operation.status, found, waited, operation.age(now), operation.sends)
+        return judge_operation(operation.status, answer.state, operation.age(now), operation.sends)

@@ -75,7 +75,10 @@ class ProtectHandler:
     async def _process(self, payload: CardPayload) -> None:
         card = (await load_cards(self.pool, [payload.card_id])).get(payload.card_id)
         account = None if card is None else self.config_manager.snapshot.accounts.get(card.account_id)
-        if card is None or account is None or not account.polling_enabled:
+        if card is None or account is None:
+            return
+        if not account.polling_enabled or billing_terms(account) is None:
+            await self._refuse(card, account, payload.order)
             return
         self._check_account(account)
         gateway = self.gateway
@@ -90,6 +93,19 @@ class ProtectHandler:
             return
         await self.sender.send(gateway, account, operation)
 
+    async def _refuse(self, card: Card, account: CarrierAccount, order: Order | None) -> None:
+        """Leave a card alone whose account is switched off or unusable; whoever gave an order can see why."""
+        if order is None:
+            return
+        found = await find_operations(self.pool, card.id, order.request_id)
+        if not found:
+            await self._place(card, account, order)
+            found = await find_operations(self.pool, card.id, order.request_id)
+        for operation in found:
+            if operation.request_id == order.request_id and operation.sent_at is None:
+                verdict = Verdict(OperationStatus.FAILED, "账号已停用或配置有误，没有发送")
+                await self.sender.settler.settle(operation, verdict)
+
     def _check_account(self, account: CarrierAccount) -> None:
         resting = self.sender.pauses.remaining(account)
         if resting is not None:
@@ -103,12 +119,28 @@ class ProtectHandler:
         found = await find_operations(self.pool, card.id, request_id)
         if order is not None:
             return await self._ordered(card, account, order, found)
-        if not found:
-            decision = await self._decide(card, account)
-            if decision.action is ProtectionAction.NOTHING:
-                return None
-            await self._place(card, account, _operation_for(decision, request_id))
-            found = await find_operations(self.pool, card.id)
+        if found and not (found[0].requested_by == _RULES and found[0].sent_at is None):
+            return found[0]
+        return await self._by_the_rules(card, account, found[0] if found else None, request_id)
+
+    async def _by_the_rules(
+        self, card: Card, account: CarrierAccount, placed: OpenOperation | None, request_id: str
+    ) -> OpenOperation | None:
+        """Return the operation the rules want now; one they wanted before, and that was not sent, is dropped.
+
+        It may have waited for hours: the cycle is over since, the limit was raised, the card was moved.
+        """
+        decision = await self._decide(card, account)
+        wanted = _operation_for(decision, request_id)
+        if placed is not None:
+            if wanted is not None and (placed.kind, placed.reason) == (wanted.kind, _reason_of(wanted)):
+                return placed
+            verdict = Verdict(OperationStatus.FAILED, "尚未发送，规则已不再要求")
+            await self.sender.settler.settle(placed, verdict)
+        if wanted is None:
+            return None
+        await self._place(card, account, wanted)
+        found = await find_operations(self.pool, card.id)
         return found[0] if found else None
 
     async def _ordered(
@@ -136,20 +168,24 @@ class ProtectHandler:
 
     async def _place(self, card: Card, account: CarrierAccount, order: Order) -> None:
         terms, now = billing_terms(account), self.clock.now()
-        if terms is None:
-            return
-        is_resume = order.kind is OperationKind.RESUME and order.requested_by == _RULES
         new = NewOperation(
             card_id=card.id,
             kind=order.kind,
-            reason=_ROLLOVER if is_resume else order.reason.value,
+            reason=_reason_of(order),
             request_id=order.request_id,
-            cycle=billing_cycle(now, terms.billing_day, terms.tz),
+            cycle=None if terms is None else billing_cycle(now, terms.billing_day, terms.tz),
             requested_by=order.requested_by,
         )
         await place_operation(self.pool, new, now)
 
 
-def _operation_for(decision: Decision, request_id: str) -> Order:
+def _operation_for(decision: Decision, request_id: str) -> Order | None:
+    if decision.action not in {ProtectionAction.STOP, ProtectionAction.RESUME}:
+        return None
     kind = OperationKind.STOP if decision.action is ProtectionAction.STOP else OperationKind.RESUME
     return Order(kind, request_id, decision.reason, _RULES)
+
+
+def _reason_of(order: Order) -> str:
+    is_resume = order.kind is OperationKind.RESUME and order.requested_by == _RULES
+    return _ROLLOVER if is_resume else order.reason.value
