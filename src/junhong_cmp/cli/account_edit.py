@@ -113,7 +113,8 @@ def _read(texts: Sequence[str], problems: list[str]) -> Iterator[tuple[str, obje
 
 def _out_of_range(field: AccountField, value: str) -> str:
     said = field.key if field.private else f"{field.key}={_cut(value)}"
-    return f"{said}：须为{field.takes}"
+    gap = " " if field.takes[0].isascii() else ""
+    return f"{said}：须为{gap}{field.takes}"
 
 
 def _unknown(key: str) -> str:
@@ -128,7 +129,8 @@ def _driver_problems(account: NewAccount, given: Mapping[str, object]) -> Iterat
         return
     most = _largest_batch(driver)
     if account.batch_size > most and {"batch_size", "driver"} & given.keys():
-        yield f"batch_size={account.batch_size}：驱动 {driver.name} 须为 1 到 {most} 的整数"
+        range_ = f"须为 1 到 {most} 的整数" if most > 1 else "没有批量接口，须为 1"
+        yield f"batch_size={account.batch_size}：驱动 {driver.name} {range_}"
     least = driver.defaults.change_rest
     if account.operation_min_gap < least and {"operation_min_gap_s", "driver"} & given.keys():
         seconds = int(account.operation_min_gap.total_seconds())

@@ -131,12 +131,12 @@ def volume_text(kilobytes: int | None) -> str:
     """Return a volume for people, exactly: in the largest unit of which it is a whole or a half number."""
     if kilobytes is None:
         return "未设"
-    value, unit = float(kilobytes), "KB"
+    halves, unit = kilobytes * 2, "KB"
     for larger in ("MB", "GB", "TB"):
-        if value < _UNIT or not (value / _UNIT * 2).is_integer():
+        if halves < 2 * _UNIT or halves % _UNIT:
             break
-        value, unit = value / _UNIT, larger
-    return f"{value:.12g}{unit}"
+        halves, unit = halves // _UNIT, larger
+    return f"{halves // 2}{'.5' if halves % 2 else ''}{unit}"
 
 
 def _print_table(plans: list[PlanUse]) -> None:

@@ -1,0 +1,93 @@
+"""``junhong plan`` as processes against a real PostgreSQL, and the volumes people type."""
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.cli.console import Console
+from tests.polling.plant import add_account, add_cards
+
+from junhong_cmp.cards.usage import billing_cycle
+from junhong_cmp.cli.plan import parse_volume, volume_text
+from junhong_cmp.db.pool import Pool
+
+
+@pytest.fixture
+def plan(redis_url: str, postgres_dsn: str) -> Console:
+    return Console("plan", redis_url, postgres_dsn)
+
+
+async def test_plans_and_those_only_cards_name(pool: Pool, plan: Console) -> None:
+    assert "没有套餐" in await plan("ls")
+    account, other = await add_account(pool, "demo"), await add_account(pool, "other")
+    await add_cards(pool, account, 2, plan="[30M]")
+    await add_cards(pool, other, 1, first=50, plan="别家")
+    assert await plan.json("ls", "demo") == [
+        {"account": "demo", "name": "[30M]", "quota_kb": None, "cards": 2}
+    ]
+    dry = await plan("set", "demo", "[30M]", "--quota", "30MB", "--dry-run")
+    assert dry == "套餐 [30M] 校验通过，未改动：未设 → 30MB，2 张卡\n"
+    assert await pool.fetchval("SELECT count(*) FROM data_plan") == 0
+    assert await plan("set", "demo", "[30M]", "-q", "30MB") == "套餐 [30M] 已新建：未设 → 30MB，2 张卡\n"
+    made = await plan.json("set", "demo", "[30M]", "--quota", "1.5 GB")
+    assert made == {
+        "account": "demo",
+        "name": "[30M]",
+        "quota_kb": 1_572_864,
+        "cards": 2,
+        "old_quota_kb": 30_720,
+        "cards_to_stop": 0,
+        "saved": True,
+    }
+    page = await plan("ls")
+    assert all(words in page for words in ("[30M]", "1.5GB", "别家", "未设"))
+
+
+async def test_a_smaller_plan_tells_how_many_cards_are_over_it(pool: Pool, plan: Console) -> None:
+    account = await add_account(pool, "demo", protect_enabled=True)
+    await add_cards(pool, account, 3, plan="S")
+    cycle = billing_cycle(datetime.now(UTC), 1, ZoneInfo("Asia/Shanghai"))
+    await pool.execute(
+        "UPDATE iot_card SET status = 'active', cycle = $1, cycle_used_kb = id % 3 * 512", cycle
+    )
+    page = await plan("set", "demo", "S", "--quota", "512KB", "-n")
+    assert "现有 2 张卡已达停机条件" in page
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("set", "demo", "S", "--quota", "500"), 2, "须为带单位的流量"),
+        (("set", "demo", "S", "--quota", "0MB"), 2, "须不小于 1KB"),
+        (("set", "demo", "S"), 2, "--quota"),
+        (("set", "demo", " ", "--quota", "1MB"), 2, "套餐"),
+        (("set", "nobody", "S", "--quota", "1MB"), 1, "账号 nobody 不存在"),
+        (("ls", "nobody"), 1, "账号 nobody 不存在"),
+    ],
+)
+async def test_what_is_refused_is_told_and_not_written(
+    pool: Pool, plan: Console, words: tuple[str, ...], code: int, said: str
+) -> None:
+    await add_account(pool, "demo")
+    await plan(*words, code=code)
+    assert said in plan.errors
+    assert await pool.fetchval("SELECT count(*) FROM data_plan") == 0
+
+
+@pytest.mark.parametrize("text", ["", "MB", "-1MB", "1PB", "1e3MB", "流量", "9" * 30 + "GB"])
+def test_no_volume(text: str) -> None:
+    with pytest.raises(typer.BadParameter):
+        parse_volume(text)
+
+
+@given(st.integers(1, 2**50))
+def test_a_volume_shown_is_the_volume_itself(kilobytes: int) -> None:
+    assert parse_volume(volume_text(kilobytes)) == kilobytes
+
+
+def test_volumes_are_shown_in_the_unit_people_use() -> None:
+    shown = [volume_text(kb) for kb in (None, 1, 1024, 512_000, 1_572_864, 1025, 5 * 1024**2)]
+    assert shown == ["未设", "1KB", "1MB", "500MB", "1.5GB", "1025KB", "5GB"]
