@@ -1,4 +1,5 @@
 import csv
+import hashlib
 import io
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +8,7 @@ from zoneinfo import ZoneInfo
 import asyncpg
 import pytest
 from python_calamine import CalamineWorkbook
-from tests.imports.card_files import iccid
+from tests.imports.card_files import Announcements, delivery, iccid
 from tests.small_disk import names_in, small_disk
 
 from junhong_cmp.cards.iccid import normalise
@@ -16,6 +17,9 @@ from junhong_cmp.exports.columns import TITLES
 from junhong_cmp.exports.errors import FileNotWrittenError, NothingFoundError
 from junhong_cmp.exports.export import CardExporter, ExportFormat
 from junhong_cmp.exports.selection import CardSelection
+from junhong_cmp.imports.handler import CardImportHandler
+from junhong_cmp.imports.store import NewImport, create_import
+from junhong_cmp.storage.store import open_storage
 
 pytestmark = pytest.mark.usefixtures("cards")
 ALL = CardSelection()
@@ -107,3 +111,29 @@ async def test_a_full_disk_keeps_the_old_file_and_leaves_nothing(
         await exporter.to_file(ALL, kind, path)
     assert path.read_bytes() == b"old"
     assert names_in(tiny_disk) == [path.name]
+
+
+@pytest.mark.parametrize("kind", ExportFormat)
+async def test_an_export_imported_again_makes_the_same_cards(
+    pool: asyncpg.Pool, exporter: CardExporter, account: CarrierAccount, tmp_path: Path, kind: ExportFormat
+) -> None:
+    await pool.execute("UPDATE iot_card SET batch_no = '2026-0' || id % 3")
+    query = "SELECT iccid, msisdn, plan, batch_no FROM iot_card WHERE deleted_at IS NULL AND account_id = $1"
+    before = {tuple(row) for row in await pool.fetch(query, account.id)}
+    path = tmp_path / f"cards.{kind}"
+    await exporter.to_file(CardSelection(account.code), kind, path)
+    await pool.execute("UPDATE iot_card SET deleted_at = now()")
+    data, storage = path.read_bytes(), open_storage("memory://")
+    await storage.put("file", data)
+    new = NewImport(
+        account_id=account.id,
+        file_name=path.name,
+        file_key="file",
+        file_sha256=hashlib.sha256(data).hexdigest(),
+        file_bytes=len(data),
+    )
+    async with pool.acquire() as conn:
+        task = await create_import(conn, new)
+    await CardImportHandler(pool, storage, Announcements()).process_task(delivery(task.id))
+    after = {tuple(row) for row in await pool.fetch(query, account.id)}
+    assert after == {(*row[:2], " ".join(row[2].split()) if row[2] else None, row[3]) for row in before}

@@ -112,6 +112,8 @@ def test_the_other_cells_are_taken_over() -> None:
         "月包 30M",
         "B 12",
     )
+    marked = accepted(plan='="30"', batch=" '2026-01 ").card
+    assert (marked.plan, marked.batch_no) == ("30", "2026-01")
     empty = accepted(msisdn=" ", imsi="", plan="\u3000", batch="").card
     assert (empty.msisdn, empty.imsi, empty.plan, empty.batch_no) == (None, None, None, None)
 

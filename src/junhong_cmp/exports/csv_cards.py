@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import BinaryIO, Final
 
 from junhong_cmp.exports.columns import TITLES, Cell
-from junhong_cmp.imports.report import as_cell
+from junhong_cmp.imports.defusing import as_cell
 
 _LINE_END: Final = "\r\n"
 

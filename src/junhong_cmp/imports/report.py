@@ -1,8 +1,6 @@
 """The result file: what became of each row, safe to open in a spreadsheet."""
 
 import asyncio
-import re
-import unicodedata
 from collections.abc import Iterable
 from contextlib import aclosing
 from pathlib import Path
@@ -10,6 +8,7 @@ from typing import Final
 
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.errors import system_reason
+from junhong_cmp.imports.defusing import as_cell
 from junhong_cmp.imports.model import RowResult, RowStatus
 from junhong_cmp.imports.row_store import stream_rows
 from junhong_cmp.storage.errors import StorageUnavailableError
@@ -20,29 +19,6 @@ _STATUS_NAMES: Final = {
     RowStatus.SKIPPED: "已跳过",
     RowStatus.REJECTED: "已拒绝",
 }
-# What a spreadsheet takes for a formula once blanks are gone (CWE-1236), compared after NFKC: full-width
-# and small forms count too.
-_FORMULA_STARTS: Final = frozenset("=+-@")
-_CONTROL_STARTS: Final = ("\t", "\r", "\0")
-# What it takes for a number, which it would round to 15 digits, or for a date or a time.
-_NUMBER: Final = re.compile(r"[$¥€]?[0-9][0-9.,/:%+\-]*([eE][+-]?[0-9]+)?%?")
-
-
-def as_cell(text: str) -> str:
-    """Return ``text`` quoted for CSV (RFC 4180); formulas and numbers get a ``'`` so that they stay text."""
-    if _is_more_than_text(text):
-        text = "'" + text
-    return '"' + text.replace('"', '""') + '"'
-
-
-def _is_more_than_text(text: str) -> bool:
-    if not text or (text.isascii() and text.isalnum()):  # most cells: nothing, or an ICCID
-        return _NUMBER.fullmatch(text) is not None
-    if text.startswith(_CONTROL_STARTS):
-        return True
-    seen = "".join(unicodedata.normalize("NFKC", text).split())
-    start = next((char for char in seen if char.isprintable()), "")
-    return start in _FORMULA_STARTS or _NUMBER.fullmatch(seen) is not None
 
 
 def format_row(row: RowResult) -> str:

@@ -10,6 +10,7 @@ from junhong_cmp.cards.carrier import CARRIER_NAMES, Carrier
 from junhong_cmp.cards.iccid import NUMERIC_CELL_TEXT, IccidError, IccidProblem, clean_cell, normalise
 from junhong_cmp.cards.model import NewCard
 from junhong_cmp.imports.cells import exact_number
+from junhong_cmp.imports.defusing import unmarked
 from junhong_cmp.imports.excerpt import show
 from junhong_cmp.imports.header import Field, recognise_header
 from junhong_cmp.imports.model import RowProblem, RowResult, RowStatus
@@ -135,7 +136,7 @@ def _text(row: SheetRow, field: Field, warnings: list[str]) -> str | None:
         return None
     if not raw.isprintable():
         raw = "".join(char if char.isprintable() else " " for char in raw)
-    value = " ".join(raw.split())
+    value = unmarked(" ".join(raw.split())).strip()
     if len(value) > _TEXT_CHARS:
         warnings.append(f"{field}过长，未采用")
         return None
