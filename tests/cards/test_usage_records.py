@@ -91,6 +91,17 @@ async def test_an_impossible_reading_is_kept_but_not_billed(pool: Pool, card: Ca
     assert [row["kind"] for row in await pool.fetch("SELECT kind FROM usage_anomaly")] == ["jump"]
 
 
+async def test_an_impossible_first_reading_is_no_baseline(pool: Pool, card: Card) -> None:
+    (told,) = await put(pool, usage(card, 10**15, NOON))
+    assert (told.delta_kb, told.cycle, told.used_kb) == (0, None, 0), "nothing to stop a card for"
+    assert await cycles(pool) == {}
+    assert [row["kind"] for row in await pool.fetch("SELECT kind FROM usage_anomaly")] == ["jump"]
+    await put(pool, usage(card, 100, hours(1)))
+    await put(pool, usage(card, 130, hours(2)))
+    assert await cycles(pool) == {"2026-03-01": (130, False)}
+    assert await daily(pool) == {date(2026, 3, 10): 30}
+
+
 async def test_writing_a_batch_again_counts_nothing_twice(pool: Pool, card: Card) -> None:
     await put(pool, usage(card, 100, NOON))
     write = usage(card, 150, hours(1))

@@ -2,12 +2,20 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from junhong_cmp.cards.usage import (
+    BillingTerms,
+    UsageState,
+    apply_reading,
+    billing_cycle,
+    previous_cycle,
+)
 from junhong_cmp.gateway.answers import (
     card_page,
     operation_answer,
@@ -108,6 +116,29 @@ def test_an_impossible_instant_is_refused(read: Read, good: dict[str, object], m
     name = "reading_at" if "reading_at" in good else "observed_at"
     with pytest.raises(BadResponse):
         read({**good, name: moment})
+
+
+@given(
+    moment=st.datetimes(timezones=st.timezones()),
+    zone=st.sampled_from(["Pacific/Kiritimati", "America/Adak", "Asia/Shanghai"]),
+)
+@example(moment=datetime(1, 1, 1, tzinfo=UTC), zone="America/Adak")
+@example(moment=datetime(1, 1, 1, 9, tzinfo=UTC), zone="Asia/Shanghai")
+def test_whatever_instant_is_accepted_belongs_to_a_billing_cycle(moment: datetime, zone: str) -> None:
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    try:
+        answer = usage_answer(
+            {"iccid": CARD.iccid, "used": 1, "reading_at": moment.isoformat()},
+            CARD,
+            default_unit="KB",
+            now=now,
+        )
+    except BadResponse:
+        return
+    terms = BillingTerms(31, ZoneInfo(zone))
+    cycle = billing_cycle(answer.reading_at, terms.billing_day, terms.tz)
+    assert previous_cycle(cycle, terms) < cycle
+    apply_reading(UsageState(), answer.used_kb, answer.reading_at, terms)
 
 
 def test_a_clock_up_to_five_minutes_ahead_is_tolerated() -> None:

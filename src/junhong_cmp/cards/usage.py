@@ -7,7 +7,8 @@ for up to three days. The rules, in the order they apply:
 - A reading older than the last one says nothing, unless it is of the cycle before that one's and
   shows more than is known of it: then it is late usage of that cycle. (A carrier may tell a month's
   total only after the next month has begun.)
-- The first reading of a card is its baseline: the cycle stands there, no growth is counted.
+- The first reading of a card is its baseline: the cycle stands there, no growth is counted. It is no baseline
+  if it is more than the line could have carried since the cycle began.
 - In the first days of a cycle whose counter was reset already, a reading of about the old total is a stale
   copy and says nothing. Should it be true growth, the next one beyond that, or after those days, counts it.
 - More than the line could have carried since the last reading, or about 1 000 times the
@@ -107,7 +108,9 @@ def apply_reading(state: UsageState, used_kb: int, at: datetime, terms: BillingT
     cycle = billing_cycle(at, terms.billing_day, terms.tz)
     started = cycle_start(cycle, terms.tz)
     if state.cycle is None or state.last_reading_at is None:
-        return UsageChange(UsageState(cycle, used_kb, used_kb, at))
+        anomaly = _impossible(UsageState(), used_kb, at, since=started)
+        first = UsageState(cycle, used_kb, used_kb, at)
+        return UsageChange(first if anomaly is None else state, anomaly=anomaly)
     is_early = at - started < START_NOISE
     is_stale = is_early and cycle == state.cycle and _may_be_stale(state, used_kb)
     anomaly = _impossible(state, used_kb, at, since=max(started, state.last_reading_at))

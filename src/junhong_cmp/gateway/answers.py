@@ -27,6 +27,8 @@ _REALNAME_STATUSES: Final = frozenset({"not_required", "unverified", "verified",
 _UNKNOWN: Final = "unknown"
 _LONGEST_TEXT: Final = 128
 _CLOCK_TOLERANCE: Final = timedelta(minutes=5)
+_EARLIEST: Final = datetime(2000, 1, 1, tzinfo=UTC)
+"""No SIM this platform knows is older; a zero date is no date."""
 _ICCID19: Final = 19
 _ICCID: Final = re.compile(r"[0-9A-F]{19,20}")
 
@@ -145,7 +147,10 @@ def _text(fields: Fields, key: str) -> str:
 
 
 def _instant(fields: Fields, key: str, now: datetime) -> datetime:
-    """Read an aware instant; one from the future would block every later, honest reading."""
+    """Read an aware instant; one from the future would block every later, honest reading.
+
+    One from before all SIMs is a carrier's way of having none, and belongs to no billing cycle.
+    """
     try:
         moment = datetime.fromisoformat(_text(fields, key))
         if moment.tzinfo is None:
@@ -153,6 +158,8 @@ def _instant(fields: Fields, key: str, now: datetime) -> datetime:
         moment = moment.astimezone(UTC)
     except (ValueError, OverflowError) as error:
         raise BadResponse(f"网关应答的时间无效：{key}") from error
+    if moment < _EARLIEST:
+        raise BadResponse(f"网关应答的时间过早：{key}")
     if moment > now + _CLOCK_TOLERANCE:
         raise BadResponse(f"网关应答的时间在未来：{key}")
     return moment
