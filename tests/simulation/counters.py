@@ -10,7 +10,7 @@ from junhong_cmp.gateway.simulator_cards import CardBook, expected_usage_kb
 
 _SEED = 7
 _UNIT = 1000
-_ABSURD_KB = 10**10
+_ABSURD_KB = 10**12
 _TICK = timedelta(milliseconds=1)
 _EARLY = HELD_OVER | {Habit.LOW}
 
