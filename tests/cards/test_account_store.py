@@ -1,11 +1,16 @@
+from dataclasses import replace
 from datetime import timedelta
 
+import asyncpg
+import pytest
 from tests.cards.inventory import NOON, add_account, hours
 
 from junhong_cmp.cards.account_store import (
     NewAccount,
+    described,
     find_account,
     list_accounts,
+    lock_account,
     pause_account,
     record_account,
 )
@@ -85,3 +90,25 @@ async def test_a_pause_without_end_can_be_compared_with_now(pool: Pool) -> None:
             found = await find_account(conn, account.code)
         assert found is not None
         assert found.is_paused(NOON) is paused
+
+
+async def test_a_description_recorded_again_changes_nothing_but_what_it_says(pool: Pool) -> None:
+    account = await add_account(pool, "demo")
+    async with pool.acquire() as conn:
+        await pause_account(conn, account.id, hours(1), "throttled")
+        new = await record_account(conn, replace(described(account), protect_enabled=True))
+        assert new == await find_account(conn, "demo")
+    assert described(new) == replace(described(account), protect_enabled=True)
+    assert (new.id, new.paused_until, new.pause_reason) == (account.id, hours(1), "throttled")
+
+
+async def test_a_locked_account_keeps_others_from_changing_it(pool: Pool) -> None:
+    account = await add_account(pool, "demo")
+    async with pool.acquire() as conn, pool.acquire() as other:
+        async with conn.transaction():
+            assert await lock_account(conn, "demo") == account
+            assert await lock_account(conn, "nobody") is None
+            assert await find_account(other, "demo") == account
+            with pytest.raises(asyncpg.LockNotAvailableError):
+                await other.fetch("SELECT id FROM carrier_account FOR UPDATE NOWAIT")
+        assert await other.fetch("SELECT id FROM carrier_account FOR UPDATE NOWAIT")

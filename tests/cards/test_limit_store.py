@@ -4,7 +4,14 @@ from datetime import timedelta
 
 from tests.cards.inventory import add_account, add_cards
 
-from junhong_cmp.cards.limit_store import count_pools, load_limits, load_plan_quotas, record_plan
+from junhong_cmp.cards.limit_store import (
+    PlanUse,
+    count_pools,
+    list_plan_use,
+    load_limits,
+    load_plan_quotas,
+    record_plan,
+)
 from junhong_cmp.cards.limits import NO_LIMITS
 from junhong_cmp.cards.model import Card, CarrierAccount
 from junhong_cmp.cards.usage import CycleId
@@ -68,3 +75,21 @@ async def test_of_two_at_once_one_counts_and_the_other_does_not_wait(pool: Pool)
         await count_pools(conn, [pool_id], CYCLE)
         await count(pool, pool_id)
     assert await pool.fetchval("SELECT used_kb FROM data_pool") == 100
+
+
+async def test_plans_are_listed_with_their_cards_and_so_are_those_only_cards_name(pool: Pool) -> None:
+    account, other = await add_account(pool), await add_account(pool, "other")
+    first, second, gone, none = await add_cards(pool, account, 4)
+    for card, plan in ((first, "S"), (second, "M"), (gone, "M"), (none, "")):
+        await pool.execute("UPDATE iot_card SET plan = $2 WHERE id = $1", card.id, plan)
+    await pool.execute("UPDATE iot_card SET deleted_at = now() WHERE id = $1", gone.id)
+    await record_plan(pool, account.id, "S", 10)
+    await record_plan(pool, account.id, "L", 30)
+    await record_plan(pool, other.id, "M", 20)
+    mine = [
+        PlanUse(account.code, "L", 30, 0),
+        PlanUse(account.code, "M", None, 1),
+        PlanUse(account.code, "S", 10, 1),
+    ]
+    assert await list_plan_use(pool, account.id) == mine
+    assert await list_plan_use(pool) == [*mine, PlanUse("other", "M", 20, 0)]
