@@ -7,8 +7,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+from junhong_cmp.polling.settings import PollingSettings
 from junhong_cmp.polling.shared_clock import SharedClock
+
+_LONGEST_PAUSE = timedelta(seconds=1)
 
 
 @dataclass(frozen=True)
@@ -46,9 +50,18 @@ class TimeScale:
 
 
 def plant(scale: TimeScale) -> None:
-    """Let the clock that everything in this worker goes by tell simulated time from now on."""
+    """Let the clock that everything in this worker goes by tell simulated time from now on.
+
+    An account rests by that clock, but its cards wait for as long in Redis, by real time: they are not to
+    wait for hours of simulated time.
+    """
+    init = PollingSettings.__init__
 
     def now(_: SharedClock) -> datetime:
         return scale.now()
 
+    def hasten(settings: PollingSettings, **given: Any) -> None:
+        init(settings, **{"max_pause": _LONGEST_PAUSE, **given})
+
     setattr(SharedClock, "now", now)  # noqa: B010 - for this process only
+    setattr(PollingSettings, "__init__", hasten)  # noqa: B010
