@@ -37,6 +37,7 @@ def commands_of(name: str) -> list[str]:
 COMMANDS = commands_of("README.md")
 EXPORTS = [line for line in COMMANDS if line.startswith("export ")]
 WORKERS = [line for line in COMMANDS if line.endswith(" junhong worker")]
+FIRST = [line for line in COMMANDS if line.startswith(("junhong account ", "junhong polling "))]
 TRIED_HERE = {
     "make run",
     "make test",
@@ -88,7 +89,7 @@ def test_the_table_lists_the_commands_there_are(name: str) -> None:
 
 
 def test_every_command_is_tried_here() -> None:
-    assert set(COMMANDS) == TRIED_HERE | set(EXPORTS) | set(WORKERS)
+    assert set(COMMANDS) == TRIED_HERE | set(EXPORTS) | set(WORKERS) | set(FIRST)
 
 
 def test_the_readme_opens_with_its_two_commands() -> None:
@@ -173,14 +174,19 @@ def working_in(folder: Path) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", READMES)
-async def test_the_rows_make_a_polled_account(name: str, pool: Pool, postgres_dsn: str) -> None:
-    blocks = re.findall(r"```sql\n(.*?)```", (ROOT / name).read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 1
-    await pool.execute(blocks[0])
+async def test_the_first_commands_make_a_polled_account(
+    pool: Pool, redis_url: str, postgres_dsn: str
+) -> None:
+    assert [line.split()[1] for line in FIRST] == ["account", "polling"]
+    env = environment(JUNHONG_REDIS_URL=redis_url, JUNHONG_POSTGRES_DSN=postgres_dsn)
+    for line in FIRST:
+        async with shell(line, env) as command:
+            said, _ = await command.communicate()
+            assert command.returncode == 0, said.decode()
     async with pool.acquire() as conn:
         account = await find_account(conn, "cmcc-01")
     assert account is not None
+    assert (account.name, account.carrier, account.qps) == ("移动一号", "cmcc", 50)
     manager = PollingConfigManager(pool, postgres_dsn)
     await manager.start()
     try:
