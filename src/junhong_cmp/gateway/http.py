@@ -1,8 +1,7 @@
 """The gateway client over HTTP: one pool, one wall per account, each account's own driver."""
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import Final
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Final, TypeVar
 
 import structlog
 from yarl import URL
@@ -34,6 +33,8 @@ from junhong_cmp.gateway.tuning import GatewayTuning
 
 log = structlog.stdlib.get_logger(__name__)
 
+A = TypeVar("A")
+
 _DEFAULT_TUNING: Final = GatewayTuning()
 
 
@@ -57,79 +58,75 @@ class HttpGateway:
 
     async def query_usage(self, account: GatewayAccount, card: CardRef) -> UsageAnswer:
         """Return the card's usage in the carrier's current cycle."""
-        async with self._calling(account, card) as driver:
-            return await driver.query_usage(account, card)
+        return await self._ask(account, card, lambda driver: driver.query_usage(account, card))
 
     async def query_usage_batch(
         self, account: GatewayAccount, cards: Sequence[CardRef]
     ) -> Mapping[int, UsageAnswer | GatewayError]:
         """Return an answer or an error for every card, by card id."""
-        async with self._calling(account, None) as driver:
-            return await driver.query_usage_batch(account, cards)
+        return await self._ask(account, None, lambda driver: driver.query_usage_batch(account, cards))
 
     async def query_status(self, account: GatewayAccount, card: CardRef) -> StatusAnswer:
         """Return the card's state."""
-        async with self._calling(account, card) as driver:
-            return await driver.query_status(account, card)
+        return await self._ask(account, card, lambda driver: driver.query_status(account, card))
 
     async def query_status_batch(
         self, account: GatewayAccount, cards: Sequence[CardRef]
     ) -> Mapping[int, StatusAnswer | GatewayError]:
         """Return a state or an error for every card, by card id."""
-        async with self._calling(account, None) as driver:
-            return await driver.query_status_batch(account, cards)
+        return await self._ask(account, None, lambda driver: driver.query_status_batch(account, cards))
 
     async def query_realname(self, account: GatewayAccount, card: CardRef) -> RealNameAnswer:
         """Return the card's real-name state."""
-        async with self._calling(account, card) as driver:
-            return await driver.query_realname(account, card)
+        return await self._ask(account, card, lambda driver: driver.query_realname(account, card))
 
     async def query_realname_batch(
         self, account: GatewayAccount, cards: Sequence[CardRef]
     ) -> Mapping[int, RealNameAnswer | GatewayError]:
         """Return a state or an error for every card, by card id."""
-        async with self._calling(account, None) as driver:
-            return await driver.query_realname_batch(account, cards)
+        return await self._ask(account, None, lambda driver: driver.query_realname_batch(account, cards))
 
     async def query_session(self, account: GatewayAccount, card: CardRef) -> SessionAnswer:
         """Return whether the card is on the network."""
-        async with self._calling(account, card) as driver:
-            return await driver.query_session(account, card)
+        return await self._ask(account, card, lambda driver: driver.query_session(account, card))
 
     async def list_cards(self, account: GatewayAccount, cursor: str | None) -> CardPage:
         """Return a page of the account's cards."""
-        async with self._calling(account, None) as driver:
-            return await driver.list_cards(account, cursor)
+        return await self._ask(account, None, lambda driver: driver.list_cards(account, cursor))
 
     async def stop(self, account: GatewayAccount, card: CardRef, request_id: str) -> OperationAnswer:
         """Have the card's service stopped; AlreadyDone if it was."""
-        async with self._changing(account, card, request_id) as driver:
-            return await driver.stop(account, card, request_id)
+        return await self._change(
+            account, card, request_id, lambda driver: driver.stop(account, card, request_id)
+        )
 
     async def resume(self, account: GatewayAccount, card: CardRef, request_id: str) -> OperationAnswer:
         """Have the card's service resumed; AlreadyDone if it was running."""
-        async with self._changing(account, card, request_id) as driver:
-            return await driver.resume(account, card, request_id)
+        return await self._change(
+            account, card, request_id, lambda driver: driver.resume(account, card, request_id)
+        )
 
     async def query_operation(
         self, account: GatewayAccount, card: CardRef, request_id: str
     ) -> OperationAnswer:
         """Return how far the stop or resume sent as ``request_id`` has come."""
-        async with self._calling(account, card) as driver:
-            return await driver.query_operation(account, card, request_id)
+        return await self._ask(
+            account, card, lambda driver: driver.query_operation(account, card, request_id)
+        )
 
     def batch_size(self, account: GatewayAccount, call: GatewayCall) -> int:
         """Return the most cards of the account one such call may ask about."""
         return batch_size_of(account, call)
 
-    @asynccontextmanager
-    async def _calling(self, account: GatewayAccount, card: CardRef | None) -> AsyncIterator[GatewayCalls]:
+    async def _ask(
+        self, account: GatewayAccount, card: CardRef | None, ask: Callable[[GatewayCalls], Awaitable[A]]
+    ) -> A:
         driver = self._drivers.get(account.driver)
         if driver is None:
             raise GatewayNotConfigured(f"账号 {account.code} 的网关驱动不存在：{account.driver}")
         async with self._limits.call(account):
             try:
-                yield driver
+                return await ask(driver)
             except WrongCard as error:
                 card_id = card.card_id if card else None
                 log.warning(
@@ -137,13 +134,15 @@ class HttpGateway:
                 )
                 raise
 
-    @asynccontextmanager
-    async def _changing(
-        self, account: GatewayAccount, card: CardRef, request_id: str
-    ) -> AsyncIterator[GatewayCalls]:
-        rest = change_rest_of(account)
-        async with self._limits.change(card, request_id, rest), self._calling(account, card) as driver:
-            yield driver
+    async def _change(
+        self,
+        account: GatewayAccount,
+        card: CardRef,
+        request_id: str,
+        change: Callable[[GatewayCalls], Awaitable[OperationAnswer]],
+    ) -> OperationAnswer:
+        async with self._limits.change(card, request_id, change_rest_of(account)):
+            return await self._ask(account, card, change)
 
 
 def open_http_gateway(

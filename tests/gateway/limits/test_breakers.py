@@ -42,9 +42,9 @@ def breakers(clock: FakeClock) -> AccountBreakers:
 def call(
     breakers: AccountBreakers, error: BaseException | None = None, account: GatewayAccount = BAD
 ) -> None:
-    with breakers.guard(account):
-        if error is not None:
-            raise error
+    breakers.settle(account, breakers.ask(account), error)
+    if error is not None:
+        raise error
 
 
 def fail(breakers: AccountBreakers, times: int) -> None:

@@ -1,7 +1,5 @@
 """A breaker for each account, told how every call ended."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 import structlog
@@ -43,9 +41,8 @@ class AccountBreakers:
         self._clock = clock
         self._breakers: dict[int, Breaker] = {}
 
-    @contextmanager
-    def guard(self, account: GatewayAccount) -> Iterator[None]:
-        """Let one call pass and learn from how it ends.
+    def ask(self, account: GatewayAccount) -> Pass:
+        """Return leave for one call; it is to be settled when the call has ended.
 
         Raises:
             BreakerOpen: the account's calls have failed too often; its pause is the time to the next probe.
@@ -59,22 +56,17 @@ class AccountBreakers:
             raise BreakerOpen("网关熔断中，暂不调用", leave)
         if leave.probe and not breaker.failed_probes:
             log.info("网关熔断半开", account=account.code, driver=account.driver)
-        verdict = CallVerdict.NOTHING
-        try:
-            yield
-            verdict = CallVerdict.WORKED
-        except BaseException as error:
-            verdict = _verdict_of(error, probe=leave.probe)
-            raise
-        finally:
-            self._settle(account, breaker, leave, verdict)
+        return leave
 
     def state_of(self, account: GatewayAccount) -> BreakerState:
         """Return the state of an account's breaker."""
         breaker = self._breakers.get(account.id)
         return BreakerState.CLOSED if breaker is None else breaker.state
 
-    def _settle(self, account: GatewayAccount, breaker: Breaker, leave: Pass, verdict: CallVerdict) -> None:
+    def settle(self, account: GatewayAccount, leave: Pass, error: BaseException | None) -> None:
+        """Learn from how a call ended."""
+        breaker = self._breakers[account.id]
+        verdict = CallVerdict.WORKED if error is None else _verdict_of(error, probe=leave.probe)
         before, now_s = breaker.state, self._clock.monotonic()
         breaker.settle(leave, verdict, now_s)
         match before, breaker.state:

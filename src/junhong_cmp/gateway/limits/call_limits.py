@@ -1,9 +1,10 @@
 """Everything that stands between a caller and a driver, in its order."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from types import TracebackType
 
 from junhong_cmp.gateway.bulkhead import Bulkhead
 from junhong_cmp.gateway.client import CardRef, GatewayAccount
@@ -14,6 +15,7 @@ from junhong_cmp.gateway.errors import (
     NotOffered,
     Transient,
 )
+from junhong_cmp.gateway.limits.breaker import Pass
 from junhong_cmp.gateway.limits.breakers import AccountBreakers
 from junhong_cmp.gateway.limits.change_gap import ChangeGap
 
@@ -29,12 +31,9 @@ class CallLimits:
     breakers: AccountBreakers
     change_gap: ChangeGap
 
-    @asynccontextmanager
-    async def call(self, account: GatewayAccount) -> AsyncIterator[None]:
+    def call(self, account: GatewayAccount) -> AbstractAsyncContextManager[None]:
         """Hold a place for one call, and learn from how it ends."""
-        async with self.bulkhead.slot(account):
-            with self.breakers.guard(account):
-                yield
+        return _AdmittedCall(self, account)
 
     @asynccontextmanager
     async def change(self, card: CardRef, request_id: str, rest: timedelta) -> AsyncIterator[None]:
@@ -46,6 +45,33 @@ class CallLimits:
             if _changed_nothing(error):
                 await self.change_gap.give_back(card, request_id)
             raise
+
+
+class _AdmittedCall:
+    """An admitted call holds its place and its leave until it ends; not a generator, which takes longer."""
+
+    __slots__ = ("_account", "_breakers", "_leave", "_slot")
+
+    def __init__(self, limits: CallLimits, account: GatewayAccount) -> None:
+        self._account = account
+        self._breakers = limits.breakers
+        self._slot = limits.bulkhead.slot(account)
+        self._leave: Pass | None = None
+
+    async def __aenter__(self) -> None:
+        await self._slot.__aenter__()
+        try:
+            self._leave = self._breakers.ask(self._account)
+        except GatewayError as error:
+            await self._slot.__aexit__(type(error), error, error.__traceback__)
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._leave is not None:
+            self._breakers.settle(self._account, self._leave, error)
+        await self._slot.__aexit__(kind, error, trace)
 
 
 def _changed_nothing(error: GatewayError) -> bool:
