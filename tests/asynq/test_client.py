@@ -16,6 +16,9 @@ from junhong_cmp.asynq.errors import (
     PayloadTooLargeError,
     TaskIdConflictError,
 )
+from junhong_cmp.asynq.inspector import Inspector
+from junhong_cmp.asynq.keys import queue_keys
+from junhong_cmp.asynq.message import decode
 from junhong_cmp.asynq.states import TaskState
 from junhong_cmp.asynq.task import EnqueueOptions, EnqueueResult, EnqueueStatus, Task
 
@@ -192,3 +195,26 @@ async def test_a_dead_server_is_an_error_of_redis() -> None:
     with pytest.raises(RedisConnectionError):
         await Client(redis).enqueue(Task("t"))
     await redis.aclose()
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        {"process_at": datetime(9999, 12, 31, 23, 59, 58, 500_000, tzinfo=UTC)},
+        {"process_at": datetime.min.replace(tzinfo=UTC)},
+        {"process_in": timedelta(days=365_000), "unique_for": timedelta(days=365_000)},
+        {"process_in": timedelta.min},
+        {"timeout": timedelta(days=365_000), "retention": timedelta(days=365_000)},
+        {"deadline": datetime.max.replace(tzinfo=UTC)},
+        {"deadline": datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)},
+    ],
+)
+async def test_the_furthest_times_that_are_taken_can_be_read_again(
+    redis: Redis, client: Client, times: dict[str, Any]
+) -> None:
+    info = await client.enqueue(Task("t"), options(**times))
+    (result,) = await client.enqueue_many([(Task("u"), options(**times))])
+    assert (result.status, result.state) == (EnqueueStatus.ENQUEUED, info.state)
+    raw: Any = await redis.hget(queue_keys(QUEUE).task(info.id), "msg")
+    assert decode(raw, task_id=info.id, queue=QUEUE).type == "t"
+    assert (await Inspector(redis).task(QUEUE, info.id)).state is info.state

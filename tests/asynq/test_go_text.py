@@ -35,7 +35,9 @@ def test_durations_are_read_as_in_go(text: str, seconds: float) -> None:
     assert parse_duration(text) == timedelta(seconds=seconds)
 
 
-@pytest.mark.parametrize("text", ["", "1", "1d", "s", "1s ", "1 s", "-", "\uff11s"])
+@pytest.mark.parametrize(
+    "text", ["", "1", "1d", "s", "1s ", "1 s", "-", "\uff11s", "2562048h", "9999999999999h"]
+)
 def test_other_texts_are_no_durations(text: str) -> None:
     with pytest.raises(ValueError, check=lambda error: error.args == (text,)):
         parse_duration(text)

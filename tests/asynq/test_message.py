@@ -88,6 +88,13 @@ def test_the_lock_of_a_scheduled_task_outlasts_its_wait() -> None:
         ({"timeout": timedelta(seconds=-1)}, "超时不能为负"),
         ({"retention": timedelta(seconds=-1)}, "保留时长不能为负"),
         ({"max_retry": 2**31}, "重试次数超出范围"),
+        ({"timeout": timedelta.max}, "时长超出范围"),
+        ({"retention": timedelta.max}, "时长超出范围"),
+        ({"unique_for": timedelta.max}, "时长超出范围"),
+        ({"process_in": timedelta.max}, "时长超出范围"),
+        ({"process_at": datetime.max.replace(tzinfo=UTC)}, "执行时刻超出范围"),
+        ({"deadline": datetime(1970, 1, 1, tzinfo=UTC)}, "截止时刻超出范围"),  # on the wire: none
+        ({"deadline": datetime.min.replace(tzinfo=UTC)}, "截止时刻超出范围"),  # on the wire: damaged
     ],
 )
 def test_rules_are_checked(options: dict[str, Any], says: str) -> None:

@@ -21,6 +21,8 @@ _PART: Final = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII
 _MILLI: Final = 1_000
 _SECOND: Final = 1_000_000
 """In microseconds."""
+_LONGEST_NS: Final = 2**63
+"""Beyond this no Go duration goes: about 292 years."""
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -42,7 +44,7 @@ def parse_duration(text: str) -> timedelta:
             break
         total_ns += float(part[1]) * _UNITS_NS[part[2]]
         end = part.end()
-    if not body or end != len(body):
+    if not body or end != len(body) or total_ns >= _LONGEST_NS:
         raise ValueError(text)
     return sign * timedelta(microseconds=total_ns // 1_000)
 

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from google.protobuf.message import DecodeError
@@ -17,6 +17,10 @@ from junhong_cmp.asynq.task_ids import new_id
 DEFAULT_TIMEOUT: Final = timedelta(minutes=30)
 _DEFAULT_TIMEOUT_S: Final = int(DEFAULT_TIMEOUT.total_seconds())
 _NO_TIME: Final = timedelta(0)
+_LONGEST: Final = timedelta(days=365_000)
+_EARLIEST_DEADLINE: Final = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
+_LATEST: Final = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+"""What the protocol and the tools can hold: 0 stands for "no deadline", and rounding up must stay a date."""
 _MAX_INT32: Final = 2**31 - 1
 
 
@@ -147,6 +151,17 @@ def _check_times(options: EnqueueOptions) -> None:
         raise InvalidTaskError("超时不能为负")
     if options.retention is not None and options.retention < _NO_TIME:
         raise InvalidTaskError("保留时长不能为负")
+    _check_reach(options)
+
+
+def _check_reach(options: EnqueueOptions) -> None:
+    for length in (options.unique_for, options.timeout, options.retention, options.process_in):
+        if length is not None and length > _LONGEST:
+            raise InvalidTaskError("时长超出范围：最长 1000 年")
+    if options.process_at is not None and options.process_at > _LATEST:
+        raise InvalidTaskError("执行时刻超出范围：最晚为公元 9999 年末")
+    if options.deadline is not None and options.deadline < _EARLIEST_DEADLINE:
+        raise InvalidTaskError("截止时刻超出范围：必须晚于 1970 年初")
 
 
 def _check_encodable(task: Task, options: EnqueueOptions) -> None:

@@ -26,10 +26,13 @@ def default_retry_delay(retried: int, _error: BaseException, _task: ProcessingTa
 def choose_delay(policy: RetryDelay, error: BaseException, task: ProcessingTask) -> timedelta:
     """Return what ``policy`` says, or Asynq's delay if the policy itself fails."""
     try:
-        return policy(task.retried, error, task)
+        delay = policy(task.retried, error, task)
+        if not isinstance(delay, timedelta):
+            raise TypeError(f"重试间隔必须是 timedelta，实际为 {type(delay).__name__}")  # noqa: TRY301 - told below
     except Exception:  # a faulty policy must not keep its tasks from being retried
         log.exception("重试间隔回调出错，改用默认间隔", task_type=task.type, task_id=task.id)
         return default_retry_delay(task.retried, error, task)
+    return delay
 
 
 def every_error_is_failure(_error: BaseException) -> bool:
