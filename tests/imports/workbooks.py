@@ -2,7 +2,7 @@
 
 A cell is text, None for no cell, or a mapping: ``{number: "8.98605E+19"}`` (digits as they shall stand in
 the file), ``{formula: "A1&A2", cached: "89"}``, ``{error: "#N/A"}``, ``{boolean: "1"}``,
-``{inline: "x"}``.
+``{inline: "x"}``, ``{date: "46023"}`` (a number of days, shown as a date).
 """
 
 import io
@@ -20,6 +20,8 @@ Sheets: TypeAlias = Mapping[str, Sequence[Sequence[Cell]]]
 _MAIN: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _KIND: Final = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 _RELATIONS: Final = "http://schemas.openxmlformats.org/package/2006/relationships"
+
+_FORMATS: Final = '<cellXfs><xf numFmtId="0"/><xf numFmtId="14"/></cellXfs>'
 
 
 def xlsx(
@@ -49,12 +51,14 @@ def xlsx_parts(sheets: Sheets, *, hidden: Sequence[str] = ()) -> dict[str, str |
         relations.append(_relation(f"rId{number}", "worksheet", f"worksheets/sheet{number}.xml"))
         parts[f"xl/worksheets/sheet{number}.xml"] = sheet_part(rows, strings)
     relations.append(_relation("rIdS", "sharedStrings", "sharedStrings.xml"))
+    relations.append(_relation("rIdF", "styles", "styles.xml"))
     items = "".join(f'<si><t xml:space="preserve">{escape(text)}</t></si>' for text in strings)
     sheet_list = f"<sheets>{''.join(entries)}</sheets>"
     return parts | {
         "_rels/.rels": _relations([_relation("rId1", "officeDocument", "xl/workbook.xml")]),
         "xl/workbook.xml": f'<workbook xmlns="{_MAIN}" xmlns:r="{_KIND}">{sheet_list}</workbook>',
         "xl/_rels/workbook.xml.rels": _relations(relations),
+        "xl/styles.xml": f'<styleSheet xmlns="{_MAIN}">{_FORMATS}</styleSheet>',
         "xl/sharedStrings.xml": f'<sst xmlns="{_MAIN}">{items}</sst>',
     }
 
@@ -116,6 +120,7 @@ def _xlsx_cell(reference: str, cell: str | Mapping[str, str], strings: dict[str,
     cached = escape(dict(more).get("cached", ""))
     return {
         "number": f'<c r="{reference}"><v>{value}</v></c>',
+        "date": f'<c r="{reference}" s="1"><v>{value}</v></c>',
         "error": f'<c r="{reference}" t="e"><v>{value}</v></c>',
         "boolean": f'<c r="{reference}" t="b"><v>{value}</v></c>',
         "inline": f'<c r="{reference}" t="inlineStr"><is><t>{escape(value)}</t></is></c>',

@@ -17,6 +17,7 @@ from junhong_cmp.imports.archive import Archive
 from junhong_cmp.imports.cells import RawRow
 from junhong_cmp.imports.errors import FileRefusedError
 from junhong_cmp.imports.limits import ImportLimits, WorkbookLimits
+from junhong_cmp.imports.xlsx_dates import DateCells, read_date_styles
 from junhong_cmp.imports.xlsx_sheet import read_sheet
 from junhong_cmp.imports.xlsx_strings import read_strings
 
@@ -35,8 +36,11 @@ class XlsxWorkbook:
     def __init__(self, file: IO[bytes], limits: ImportLimits, workbook_limits: WorkbookLimits) -> None:
         self._limits = limits
         self._archive = Archive(file, workbook_limits)
-        self._strings: list[str] | None = None
+        self._strings: list[str] = []
+        self._dates: DateCells | None = None
         self._strings_part: str | None = None
+        self._styles_part: str | None = None
+        self._since_1904 = False
         self._parts: dict[str, str] = {}
         self.sheets: list[str] = []
         self.hidden: set[str] = set()
@@ -44,12 +48,19 @@ class XlsxWorkbook:
 
     def rows(self, sheet: str) -> Iterator[RawRow]:
         """Yield the rows of a sheet that have content; raises FileRefusedError for a damaged one."""
-        if self._strings is None:
-            self._strings = []
-            if self._strings_part is not None:
-                pieces = self._archive.pieces(self._strings_part)
-                self._strings = read_strings(pieces, cell_chars=self._limits.cell_chars)
-        return read_sheet(self._archive.pieces(self._parts[sheet]), self._strings, self._limits)
+        if self._dates is None:
+            self._dates = self._read_shared()
+        return read_sheet(self._archive.pieces(self._parts[sheet]), self._strings, self._limits, self._dates)
+
+    def _read_shared(self) -> DateCells:
+        """Read what all sheets refer to: their strings, and which numbers are dates."""
+        if self._strings_part is not None:
+            pieces = self._archive.pieces(self._strings_part)
+            self._strings = read_strings(pieces, cell_chars=self._limits.cell_chars)
+        styles = (
+            {} if self._styles_part is None else read_date_styles(self._archive.pieces(self._styles_part))
+        )
+        return DateCells(styles, since_1904=self._since_1904)
 
     def _read_directory(self) -> None:
         for part, text in _OTHER_KINDS:
@@ -59,7 +70,8 @@ class XlsxWorkbook:
         if book not in self._archive:
             raise FileRefusedError("这是压缩文件，不是 Excel 工作簿；请解压出 CSV 或 Excel 文件后再导入")
         targets = self._relations(book)
-        for sheet in _elements(self._archive.read(book), "sheet"):
+        directory = self._archive.read(book)
+        for sheet in _elements(directory, "sheet"):
             relation = next((value for key, value in sheet.items() if _local(key) == "id"), "")
             kind, part = targets.get(relation, ("", ""))
             if kind == "worksheet":
@@ -68,8 +80,14 @@ class XlsxWorkbook:
                 self._parts[name] = part
                 if sheet.get("state", "visible") != "visible":
                     self.hidden.add(name)
-        strings = [part for kind, part in targets.values() if kind == "sharedStrings"]
-        self._strings_part = strings[0] if strings and strings[0] in self._archive else None
+        properties = _elements(directory, "workbookPr")
+        self._since_1904 = any(one.get("date1904") in {"1", "true"} for one in properties)
+        self._strings_part = self._first_part(targets, "sharedStrings")
+        self._styles_part = self._first_part(targets, "styles")
+
+    def _first_part(self, targets: Mapping[str, tuple[str, str]], wanted: str) -> str | None:
+        parts = [part for kind, part in targets.values() if kind == wanted]
+        return parts[0] if parts and parts[0] in self._archive else None
 
     def _book_part(self) -> str:
         targets = self._relations("")

@@ -7,6 +7,7 @@ from junhong_cmp.imports.cells import RawRow, unescape
 from junhong_cmp.imports.errors import FileRefusedError
 from junhong_cmp.imports.limits import ImportLimits
 from junhong_cmp.imports.sheet_row import CellKind
+from junhong_cmp.imports.xlsx_dates import DateCells
 from junhong_cmp.imports.xml_stream import XmlStream
 
 _LAST_ROW: Final = 1_048_576
@@ -15,14 +16,16 @@ _KINDS: Final = {"n": CellKind.NUMBER, "b": CellKind.BOOLEAN, "e": CellKind.ERRO
 _TEXT_TYPES: Final = {"str", "inlineStr"}
 
 
-def read_sheet(pieces: Iterable[bytes], strings: Sequence[str], limits: ImportLimits) -> Iterator[RawRow]:
+def read_sheet(
+    pieces: Iterable[bytes], strings: Sequence[str], limits: ImportLimits, dates: DateCells | None = None
+) -> Iterator[RawRow]:
     """Yield the rows that have content, in their order; the declared size of the sheet counts for nothing.
 
     Raises:
         FileRefusedError: the part is damaged, or its rows are out of order.
 
     """
-    parser = _SheetParser(strings, limits)
+    parser = _SheetParser(strings, limits, dates or DateCells({}))
     for _ in parser.stream.run(pieces):
         yield from parser.rows
         parser.rows.clear()
@@ -31,10 +34,11 @@ def read_sheet(pieces: Iterable[bytes], strings: Sequence[str], limits: ImportLi
 class _SheetParser:
     """A sheet parser turns elements into rows; the digits of numbers stay as they are written."""
 
-    def __init__(self, strings: Sequence[str], limits: ImportLimits) -> None:
+    def __init__(self, strings: Sequence[str], limits: ImportLimits, dates: DateCells) -> None:
         self.rows: list[RawRow] = []
         self.stream = XmlStream(self._start, self._end, max_text=limits.cell_chars)
         self._strings = strings
+        self._dates = dates
         self._columns = limits.columns
         self._cut = limits.cell_chars + 1
         self._column_of: dict[str, int] = {}
@@ -44,6 +48,7 @@ class _SheetParser:
         self._widest = -1
         self._column = -1
         self._type = "n"
+        self._style: str | None = None
         self._value = ""
         self._formula = False
         self._phonetic = False
@@ -53,6 +58,7 @@ class _SheetParser:
             reference = attributes.get("r")
             self._column = self._column + 1 if reference is None else self._find_column(reference)
             self._type = attributes.get("t", "n")
+            self._style = attributes.get("s")
             self._value, self._formula = "", False
         elif tag in {"v", "t"}:
             self.stream.texts.clear()
@@ -95,6 +101,8 @@ class _SheetParser:
             text = unescape(text[: self._cut])
         else:
             text, kind = text[: self._cut].strip(), _KINDS.get(self._type, CellKind.NUMBER)
+            if self._type == "n" and (date := self._dates.text_of(self._style, text)) is not None:
+                text, kind = date, CellKind.DATE
         if self._formula:
             kind = CellKind.FORMULA
         if not text and not self._formula:
