@@ -26,8 +26,10 @@ from junhong_cmp.asynq.broker_types import AckKind
 from junhong_cmp.asynq.client import Client
 from junhong_cmp.asynq.scheduler_view import SchedulerView
 from junhong_cmp.asynq.server_config import ServerConfig
+from junhong_cmp.cards.model import Card
 from junhong_cmp.clock import SystemClock
 from junhong_cmp.gateway import http
+from junhong_cmp.gateway.client import CardRef
 from junhong_cmp.leadership.elector import LeaderElector
 from junhong_cmp.leadership.term import Term
 from junhong_cmp.polling.batch_payload import BatchPayload, decode_poll
@@ -305,7 +307,7 @@ def _record_handlers(recorder: Recorder) -> None:
 def _recording_questions(recorder: Recorder) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def wrap(ask: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         async def recorded(self: Any, gateway: Any, account: Any, cards: Any) -> Any:
-            card_ids = [card.card_id for card in (cards if isinstance(cards, list | tuple) else [cards])]
+            card_ids = [card.card_id for card in ([cards] if isinstance(cards, CardRef) else cards)]
             rows = _about(self.task_type, card_ids)
             recorder.reach("before_gw")
             recorder.notes("gw_begin", rows)
@@ -327,7 +329,7 @@ def _recording_questions(recorder: Recorder) -> Callable[[Callable[..., Any]], C
 def _recording_commits(recorder: Recorder) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def wrap(commit: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         async def recorded(self: Any, *given: Any) -> Any:
-            is_batch = isinstance(given[0], list | tuple)
+            is_batch = not isinstance(given[0], Card)
             card_ids = [card.id for card, _ in given[0]] if is_batch else [given[0].id]
             rows = _about(self.task_type, card_ids)
             try:
