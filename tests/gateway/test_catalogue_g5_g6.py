@@ -66,7 +66,28 @@ async def test_g5_an_answer_about_the_card_is_taken(call: Call) -> None:
         assert answer.iccid == CARD.iccid
 
 
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+SINGLE = {name: call for name, call in CALLS.items() if "batch" not in name}
+BATCH = {name: call for name, call in CALLS.items() if "batch" in name}
+
+
+@pytest.mark.parametrize("call", BATCH.values(), ids=BATCH)
+async def test_g5_another_card_in_a_batch_is_refused_and_told_and_costs_no_neighbour(call: Call) -> None:
+    async with (
+        scripted_server(always(answer_about(NEVER_ASKED))) as server,
+        gateway_for(server.url) as gateway,
+    ):
+        with capture_logs() as logs:
+            answers = await call(gateway)
+    assert type(answers[CARD.card_id]) is WrongCard
+    assert answers[OTHER.card_id].iccid == OTHER.iccid
+    assert [(entry["event"], entry["log_level"]) for entry in logs] == [
+        ("批量应答中有未查询的卡，已拒绝", "warning")
+    ]
+    assert logs[0]["card_ids"] == [CARD.card_id]
+    assert "8986" not in str(logs)
+
+
+@pytest.mark.parametrize("call", SINGLE.values(), ids=SINGLE)
 async def test_g5_an_answer_about_another_card_is_refused_and_told(call: Call) -> None:
     async with (
         scripted_server(always(answer_about(NEVER_ASKED))) as server,

@@ -53,9 +53,12 @@ def test_a_card_left_out_or_told_twice_has_no_answer() -> None:
     assert isinstance(answers[2], BadResponse)
 
 
-def test_a_card_nobody_asked_for_spoils_the_whole_answer() -> None:
+def test_a_card_nobody_asked_for_spoils_only_the_one_in_whose_place_it_stands() -> None:
+    answers = read(item(ONE.iccid, 1), item("89860099999999999999", 7))
+    assert isinstance(answers[1], UsageAnswer)
+    assert isinstance(answers[2], WrongCard)
     with pytest.raises(WrongCard):
-        read(item(ONE.iccid), item("89860099999999999999"))
+        read(item("89860099999999999998"), item("89860099999999999999"))
 
 
 def test_a_short_form_that_fits_two_cards_belongs_to_neither() -> None:

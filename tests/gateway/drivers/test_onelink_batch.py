@@ -94,10 +94,12 @@ def test_a_card_left_out_or_told_twice_has_no_answer() -> None:
     assert [type(answers[number]) for number in range(3)] == [BadResponse, BadResponse, UsageAnswer]
 
 
-def test_a_card_nobody_asked_for_makes_the_whole_answer_suspect() -> None:
+def test_a_card_nobody_asked_for_spoils_only_the_one_in_whose_place_it_stands() -> None:
     stranger = {"iccid": "89860099999999999990", "dataAmount": "1"}
+    answers = usage_answers({"dataAmountList": [stranger, *GOOD[1:]]}, CARDS, DAYS)
+    assert [type(answers[number]) for number in range(3)] == [WrongCard, UsageAnswer, UsageAnswer]
     with pytest.raises(WrongCard):
-        usage_answers({"dataAmountList": [*GOOD, stranger]}, CARDS, DAYS)
+        usage_answers({"dataAmountList": [stranger]}, CARDS, DAYS)
 
 
 @pytest.mark.parametrize("entries", [None, {}, "x", ["x"], [{"dataAmount": "1"}], [{"iccid": 7}]])

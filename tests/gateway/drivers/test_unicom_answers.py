@@ -78,10 +78,12 @@ def test_a_card_answered_twice_is_not_believed() -> None:
     assert type(results[1]) is BadResponse
 
 
-def test_a_card_nobody_asked_about_spoils_the_answer() -> None:
+def test_a_card_nobody_asked_about_makes_no_missing_card_unknown() -> None:
     stranger = CardRef(9, "89860199999999999999")
+    results = split_terminals({"terminals": [terminal(CARD), terminal(stranger)]}, CARDS, read_usage)
+    assert [type(results[card.card_id]) for card in CARDS] == [UsageAnswer, WrongCard, WrongCard]
     with pytest.raises(WrongCard):
-        split_terminals({"terminals": [terminal(CARD), terminal(stranger)]}, CARDS, read_usage)
+        split_terminals({"terminals": [terminal(stranger)]}, CARDS, read_usage)
 
 
 def test_nobody_at_all_means_unknown_for_one_card_but_not_for_many() -> None:

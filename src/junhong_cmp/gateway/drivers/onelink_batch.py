@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
-from junhong_cmp.gateway.card_index import CardIndex
+from junhong_cmp.gateway.batch_items import answers_by_card
 from junhong_cmp.gateway.client import CardRef, UsageAnswer
 from junhong_cmp.gateway.drivers.onelink_answers import check_card, usage_answer
 from junhong_cmp.gateway.drivers.onelink_refusals import OK, code_of, refusal_of
@@ -60,36 +60,22 @@ def usage_answers(
     """Return an answer or an error for each card; one bad entry never spoils its neighbours.
 
     Raises:
-        BadResponse: there is no list of entries, or one that names no card.
-        WrongCard: an entry is about a card not asked for, so the whole answer may be somebody else's.
+        BadResponse: there is no list of entries, or none that names a card.
+        WrongCard: no entry is about a card that was asked about.
 
     """
     entries = item.get("dataAmountList")
     if not isinstance(entries, list):
         raise BadResponse("网关响应无效：批量应答缺少 dataAmountList")
-    at, asked = days.end(item.get("deadLine")), CardIndex(cards)
-    results: dict[int, UsageAnswer | GatewayError] = {}
-    for entry in entries:
-        if not isinstance(entry, dict) or not isinstance(iccid := entry.get("iccid"), str):
-            raise BadResponse("网关响应无效：批量应答的条目没有 iccid")
-        card = asked.find(iccid)
-        repeated = card.card_id in results
-        results[card.card_id] = (
-            BadResponse("批量应答中此卡重复出现") if repeated else _entry_answer(entry, card, at)
-        )
-    for card in cards:
-        results.setdefault(card.card_id, BadResponse("批量应答中没有此卡"))
-    return results
+    at = days.end(item.get("deadLine"))
 
-
-def _entry_answer(entry: Mapping[str, object], card: CardRef, at: datetime) -> UsageAnswer | GatewayError:
-    try:
+    def read(entry: Mapping[str, object], card: CardRef) -> UsageAnswer:
         check_card(entry, card, named=True)
         if "status" in entry and (code := code_of(entry)) != OK:
-            return refusal_of(code, entry.get("message"), change=False)
+            raise refusal_of(code, entry.get("message"), change=False)
         return usage_answer(entry, card, at)
-    except GatewayError as error:
-        return error
+
+    return answers_by_card(entries, cards, read, BadResponse("批量应答中没有此卡"))
 
 
 def _date_of(text: object) -> date | None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, TypeVar
 
-from junhong_cmp.gateway.card_index import CardIndex
+from junhong_cmp.gateway.batch_items import answers_by_card
 from junhong_cmp.gateway.client import CardRef, RealNameAnswer, StatusAnswer, UsageAnswer
 from junhong_cmp.gateway.drivers.unicom_codes import OK, REALNAME_STATUSES, SIM_STATUSES, refusal_of
 from junhong_cmp.gateway.errors import BadResponse, CardUnknown, GatewayError, WrongCard
@@ -54,28 +54,16 @@ def split_terminals(
     others that are there, is taken for unknown: an empty list for many is no answer.
 
     Raises:
-        BadResponse: there is no list of terminals.
-        WrongCard: one was not asked about, so the whole answer may be somebody else's.
+        BadResponse: there is no list of terminals, or none that names a card.
+        WrongCard: no terminal is one that was asked about.
 
     """
     terminals = data.get("terminals")
     if not isinstance(terminals, list):
         raise BadResponse("网关响应无效：缺少 terminals 列表")
-    asked = CardIndex(cards)
-    results: dict[int, A | GatewayError] = {}
-    for terminal in terminals:
-        if not isinstance(terminal, dict):
-            raise BadResponse("网关响应无效：terminals 的条目不是对象")
-        card = asked.find(_text(terminal, "iccid"))
-        repeated = card.card_id in results
-        results[card.card_id] = (
-            BadResponse("应答中此卡重复出现") if repeated else _outcome(terminal, card, read)
-        )
-    believable = bool(results) or len(cards) == 1
-    for card in cards:
-        missing = CardUnknown("联通平台没有此卡") if believable else BadResponse("应答中没有此卡")
-        results.setdefault(card.card_id, missing)
-    return results
+    believable = bool(terminals) or len(cards) == 1
+    missing = CardUnknown("联通平台没有此卡") if believable else BadResponse("应答中没有此卡")
+    return answers_by_card(terminals, cards, read, missing)
 
 
 def usage_of(terminal: Fields, card: CardRef, asked_at: datetime) -> UsageAnswer:
@@ -96,13 +84,6 @@ def realname_of(terminal: Fields, card: CardRef, asked_at: datetime) -> RealName
     """Return the card's real-name state."""
     status = REALNAME_STATUSES.get(_code(terminal, "realNameStatus", _CODE), "unknown")
     return RealNameAnswer(iccid=card.iccid, status=status, at=asked_at)
-
-
-def _outcome(terminal: Fields, card: CardRef, read: Callable[[Fields, CardRef], A]) -> A | GatewayError:
-    try:
-        return read(terminal, card)
-    except GatewayError as error:
-        return error
 
 
 def _code(fields: Fields, name: str, form: re.Pattern[str]) -> str:
