@@ -36,10 +36,10 @@ def prepare(
     data_folder: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[[Plan], SimulatedDay]:
-    """A stretch of simulated time by plan; it begins when the plan's lead is over."""
+    """A stretch of simulated time by plan."""
 
     def prepared(plan: Plan) -> SimulatedDay:
-        scale = TimeScale.beginning(plan.begin, lead=plan.lead, factor=plan.factor)
+        scale = TimeScale(data_folder / "started", plan.begin.timestamp(), plan.factor)
         widen_doors(monkeypatch, scale)
         return SimulatedDay(plan, scale, redis, redis_url, pool, postgres_dsn, data_folder)
 

@@ -67,10 +67,15 @@ class SimulatedDay:
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     async def live(self) -> Verdict:
-        """Run from the plan's begin to its end; the last worker stops in good order before the verdict."""
+        """Run from the plan's begin to its end; the last worker stops in good order before the verdict.
+
+        Time begins when every card has its first reading, from which counting begins.
+        """
         async with self._stack:
             await self._open_accounts()
             worker = await self._start_worker()
+            await wait_until(self._all_read, timeout=_SLACK_S, description="every card was read once")
+            self.scale.start()
             if self.plan.restart is not None:
                 await self._reach(self.plan.restart, worker)
                 worker.signal(signal.SIGKILL)
@@ -154,6 +159,9 @@ class SimulatedDay:
 
         left_s = self.scale.real_s(at - self.scale.now())
         await wait_until(reached, timeout=max(left_s, 0) + _SLACK_S, description=f"it is {at}")
+
+    async def _all_read(self) -> bool:
+        return not await self.pool.fetchval("SELECT count(*) FROM iot_card WHERE cycle IS NULL")
 
     async def _judge(self) -> Verdict:
         answers = [answer for carrier in self.carriers.values() for answer in carrier.answers]

@@ -100,7 +100,6 @@ class Plan:
     call_limit: timedelta
     outages: Sequence[Outage] = ()
     restart: datetime | None = None
-    lead: timedelta = timedelta(seconds=6)
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def failure(self, account: str, at: datetime) -> Failure | None:

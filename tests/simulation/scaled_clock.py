@@ -5,32 +5,46 @@ A worker gets it by a prelude; the product knows nothing of it. Redis and the mo
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from junhong_cmp.polling.settings import PollingSettings
 from junhong_cmp.polling.shared_clock import SharedClock
 
+_BEFORE_S = 3600.0
 _LONGEST_PAUSE = timedelta(seconds=1)
 
 
-@dataclass(frozen=True)
+@dataclass
 class TimeScale:
-    """A time scale tells what simulated time it is: ``factor`` simulated seconds go by in a real one."""
+    """A time scale tells what simulated time it is.
 
-    real_start_s: float
-    start_s: float
+    From ``start`` on, ``factor`` simulated seconds go by in a real one. Until then it is an hour earlier and
+    time passes as it does, so that everything can get ready. The file tells all processes of the start.
+    """
+
+    file: Path
+    begin_s: float
     factor: float
+    made_s: float = field(default_factory=time.time)
+    _started_s: float | None = None
 
-    @classmethod
-    def beginning(cls, start: datetime, *, lead: timedelta, factor: float) -> "TimeScale":
-        """Let it be ``start`` after ``lead`` of real time."""
-        return cls(time.time() + lead.total_seconds(), start.timestamp(), factor)
+    def start(self) -> None:
+        """Let simulated time begin."""
+        draft = self.file.with_suffix(".draft")
+        draft.write_text(repr(time.time()), encoding="utf-8")
+        draft.replace(self.file)
 
     def now(self) -> datetime:
         """Return what simulated time it is."""
-        now_s = self.start_s + (time.time() - self.real_start_s) * self.factor
+        if self._started_s is None and self.file.exists():
+            self._started_s = float(self.file.read_text(encoding="utf-8"))
+        if self._started_s is None:
+            now_s = self.begin_s - _BEFORE_S + time.time() - self.made_s
+        else:
+            now_s = self.begin_s + (time.time() - self._started_s) * self.factor
         return datetime.fromtimestamp(now_s, UTC)
 
     def simulated(self, real: timedelta) -> timedelta:
@@ -41,9 +55,9 @@ class TimeScale:
 
     def prelude(self, paths: Sequence[str]) -> str:
         """Return the Python that plants this scale into a worker."""
-        arguments = f"{self.real_start_s!r}, {self.start_s!r}, {self.factor!r}"
+        arguments = f"Path({str(self.file)!r}), {self.begin_s!r}, {self.factor!r}, {self.made_s!r}"
         return (
-            f"import sys\nsys.path[:0] = {list(paths)!r}\n"
+            f"import sys\nfrom pathlib import Path\nsys.path[:0] = {list(paths)!r}\n"
             "from tests.simulation.scaled_clock import TimeScale, plant\n"
             f"plant(TimeScale({arguments}))"
         )
