@@ -45,6 +45,7 @@ def test_parts_are_found_whatever_their_case_and_slashes() -> None:
         (b"PK\x03\x04", "已损坏"),
         (archive({"a": "x" * 100})[:-30], "已损坏"),
     ],
+    ids=["many parts", "too much", "a bomb", "one name twice", "a stump", "an end cut off"],
 )
 def test_hostile_and_damaged_archives_are_refused_before_they_are_inflated(data: bytes, reason: str) -> None:
     with pytest.raises(FileRefusedError, match=reason):
