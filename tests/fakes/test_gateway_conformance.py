@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -84,7 +83,7 @@ async def test_one_unknown_card_of_a_batch_is_its_own_affair(kind: str) -> None:
 
 async def test_a_batch_is_as_large_as_the_account_and_the_driver_allow(client: GatewayClient) -> None:
     assert client.batch_size(ACCOUNT, GatewayCall.USAGE) == 1
-    assert client.batch_size(replace(ACCOUNT, batch_size=1000), GatewayCall.USAGE) == 100
+    assert client.batch_size(ACCOUNT._replace(batch_size=1000), GatewayCall.USAGE) == 100
 
 
 async def test_sessions_and_lists_of_cards_are_told(client: GatewayClient) -> None:

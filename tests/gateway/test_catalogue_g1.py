@@ -4,7 +4,6 @@ import asyncio
 import statistics
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -109,7 +108,7 @@ async def test_a_slow_account_leaves_the_p95_of_another_where_it_was(simulator: 
     tuning = GatewayTuning(patience=timedelta(seconds=0.2), breaker=NEVER_OPENS)
     slow_p95, alone_p95 = [], []
     async with scripted_server(slow) as server, gateway_for(simulator.url, tuning) as gateway:
-        slow_account = replace(ACCOUNT, id=2, code="slow", base_url=server.url)
+        slow_account = ACCOUNT._replace(id=2, code="slow", base_url=server.url)
 
         async def ask(number: int) -> None:
             await gateway.query_usage(ACCOUNT, CardRef(number, CARD.iccid))

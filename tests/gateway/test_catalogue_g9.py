@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -105,7 +105,7 @@ async def test_the_request_of_a_stop_is_lost(line: Line, card: CardRef) -> None:
 
 
 async def test_a_card_whose_change_may_have_been_made_rests(line: Line, card: CardRef, redis: Redis) -> None:
-    account = replace(ACCOUNT, change_rest=timedelta(minutes=3))
+    account = ACCOUNT._replace(change_rest=timedelta(minutes=3))
     line.lose_answers = True
     async with gateway_for(line.url, GatewayTuning(change_gap=RedisChangeGap(redis))) as gateway:
         with pytest.raises(Transient):
@@ -118,7 +118,7 @@ async def test_a_card_whose_change_may_have_been_made_rests(line: Line, card: Ca
 
 
 async def test_a_card_nothing_was_sent_for_does_not_rest(card: CardRef, redis: Redis) -> None:
-    account = replace(ACCOUNT, change_rest=timedelta(minutes=3))
+    account = ACCOUNT._replace(change_rest=timedelta(minutes=3))
     tuning = GatewayTuning(timeouts=SHORT, change_gap=RedisChangeGap(redis))
     async with gateway_for("http://127.0.0.1:1", tuning) as gateway:
         for _ in range(2):

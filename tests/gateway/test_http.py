@@ -1,7 +1,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 
@@ -129,10 +128,10 @@ async def test_the_session_of_a_card_on_the_network_has_an_address_and_a_beginni
 async def test_a_batch_is_as_large_as_both_sides_want(account: GatewayAccount) -> None:
     gateway = open_http_gateway(base_url="https://gw.example.com", credentials={}, default_credential=None)
     assert gateway.batch_size(account, GatewayCall.USAGE) == 1
-    assert gateway.batch_size(replace(account, batch_size=30), GatewayCall.STATUS) == 30
-    assert gateway.batch_size(replace(account, batch_size=5000), GatewayCall.REALNAME) == 100
-    assert gateway.batch_size(replace(account, batch_size=-1), GatewayCall.USAGE) == 1
-    assert gateway.batch_size(replace(account, batch_size=30, driver="none"), GatewayCall.USAGE) == 1
+    assert gateway.batch_size(account._replace(batch_size=30), GatewayCall.STATUS) == 30
+    assert gateway.batch_size(account._replace(batch_size=5000), GatewayCall.REALNAME) == 100
+    assert gateway.batch_size(account._replace(batch_size=-1), GatewayCall.USAGE) == 1
+    assert gateway.batch_size(account._replace(batch_size=30, driver="none"), GatewayCall.USAGE) == 1
 
 
 async def test_a_card_is_stopped_once_and_resumed(gateway: GatewayClient, account: GatewayAccount) -> None:
@@ -176,7 +175,7 @@ async def test_a_fast_account_is_throttled_for_as_long_as_it_is_told(
         with pytest.raises(Throttled) as caught:
             await gateway.query_usage(account, CARD)
         assert timedelta(seconds=4) <= caught.value.pause <= timedelta(seconds=5)
-        await gateway.query_usage(replace(account, id=2, code="other"), CARD)
+        await gateway.query_usage(account._replace(id=2, code="other"), CARD)
 
 
 async def test_a_wrong_secret_is_refused_without_being_shown(
@@ -207,7 +206,7 @@ async def test_another_cards_data_is_refused_and_reported(
 
 async def test_an_unknown_driver_is_named(gateway: GatewayClient, account: GatewayAccount) -> None:
     with pytest.raises(GatewayNotConfigured, match="carrier-pigeon"):
-        await gateway.query_usage(replace(account, driver="carrier-pigeon"), CARD)
+        await gateway.query_usage(account._replace(driver="carrier-pigeon"), CARD)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +220,7 @@ def test_a_base_url_that_may_not_be_called_is_a_configuration_error(url: str, cr
 
 async def test_other_hosts_must_be_listed(gateway: GatewayClient, account: GatewayAccount) -> None:
     with pytest.raises(GatewayNotConfigured, match="允许名单"):
-        await gateway.query_usage(replace(account, base_url="http://evil.example.com"), CARD)
+        await gateway.query_usage(account._replace(base_url="http://evil.example.com"), CARD)
 
 
 async def test_a_slow_carrier_keeps_only_its_own_account_waiting(
@@ -234,7 +233,7 @@ async def test_a_slow_carrier_keeps_only_its_own_account_waiting(
         await exchange.send(json_answer({}, status="500 Internal Server Error"))
 
     async with scripted_server(slow) as server, client_of(simulator.url, credential) as gateway:
-        slow_account = replace(account, id=2, code="slow", base_url=server.url, concurrency=3)
+        slow_account = account._replace(id=2, code="slow", base_url=server.url, concurrency=3)
         stuck = [asyncio.create_task(gateway.query_usage(slow_account, CARD)) for _ in range(50)]
         await wait_until(lambda: len(server.exchanges) == 3, description="the slow account's slots are full")
         async with asyncio.timeout(5):
@@ -255,5 +254,5 @@ async def test_a_carriers_own_key_may_be_as_short_as_it_is_but_signs_nothing_of_
         default_credential=None,
     )
     with pytest.raises(GatewayNotConfigured, match="太短") as caught:
-        await gateway.query_usage(replace(account, credential_ref="cmcc"), CARD)
+        await gateway.query_usage(account._replace(credential_ref="cmcc"), CARD)
     assert "canary" not in str(caught.value)

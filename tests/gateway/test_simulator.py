@@ -3,7 +3,6 @@ import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -91,9 +90,7 @@ async def test_errors_come_as_often_as_they_were_asked_for(
     async with running(SimulatorConfig(credential=credential, error_rate=0.4, log_path=path)) as (_, gateway):
         for number in range(40):  # accounts, so that none fails often enough to rest
             try:
-                await gateway.query_usage(
-                    replace(account, id=number), CARD
-                )
+                await gateway.query_usage(account._replace(id=number), CARD)
             except Transient:
                 failed += 1
     assert 5 < failed < 30

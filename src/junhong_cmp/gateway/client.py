@@ -5,10 +5,9 @@ raises only :class:`~junhong_cmp.gateway.errors.GatewayError` (and cancellation)
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from junhong_cmp.gateway.card_list import CardPage
 from junhong_cmp.gateway.errors import GatewayError
@@ -24,8 +23,7 @@ class GatewayCall(StrEnum):
     REALNAME = "realname"
 
 
-@dataclass(frozen=True, slots=True)
-class GatewayAccount:
+class GatewayAccount(NamedTuple):
     """A carrier account as far as a call needs it.
 
     ``base_url`` and ``credential_ref`` of None mean the gateway's defaults. ``usage_unit`` is the unit of
@@ -47,8 +45,7 @@ class GatewayAccount:
     tz: str = "Asia/Shanghai"
 
 
-@dataclass(frozen=True, slots=True)
-class CardRef:
+class CardRef(NamedTuple):
     """A card as a carrier knows it.
 
     ``by_msisdn`` asks for it by its ``msisdn``, where the carrier can be asked so; the answer still has to
@@ -61,8 +58,7 @@ class CardRef:
     by_msisdn: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class UsageAnswer:
+class UsageAnswer(NamedTuple):
     """Data used in the carrier's current cycle, in whole KB (1 KB = 1024 bytes, rounded down)."""
 
     iccid: str
@@ -70,8 +66,7 @@ class UsageAnswer:
     reading_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class StatusAnswer:
+class StatusAnswer(NamedTuple):
     """The card's state: ``raw`` in the carrier's words, ``status`` in ours or ``unknown``."""
 
     iccid: str
@@ -80,8 +75,7 @@ class StatusAnswer:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class RealNameAnswer:
+class RealNameAnswer(NamedTuple):
     """The card's real-name state: not_required, unverified, verified or unknown."""
 
     iccid: str

@@ -1,8 +1,8 @@
 """Where an account's calls go and who signs them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from yarl import URL
 
@@ -12,8 +12,7 @@ from junhong_cmp.gateway.errors import GatewayNotConfigured
 from junhong_cmp.gateway.signing import Credential
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(NamedTuple):
     """A checked base URL and the credential for it."""
 
     base: URL

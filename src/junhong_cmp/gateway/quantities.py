@@ -48,18 +48,21 @@ def whole_kb(value: object, unit: str | None, *, default_unit: str) -> int:
         raise BadResponse(f"网关应答的用量单位无法识别：{name[:8]!r}")
     if not 0 <= number <= _LARGEST_KB * 1024:
         raise BadResponse("网关应答的用量为负数或大得不可能")
-    with localcontext() as context:
-        context.prec = _PRECISION
-        kilobytes = int((number * factor / 1024).to_integral_value(rounding=ROUND_FLOOR))
+    if isinstance(number, int):
+        kilobytes = number * factor // 1024
+    else:
+        with localcontext() as context:
+            context.prec = _PRECISION
+            kilobytes = int((number * factor / 1024).to_integral_value(rounding=ROUND_FLOOR))
     if kilobytes > _LARGEST_KB:
         raise BadResponse("网关应答的用量为负数或大得不可能")
     return kilobytes
 
 
-def _split(value: object) -> tuple[Decimal, str]:
+def _split(value: object) -> tuple[int | Decimal, str]:
     """Return number and unit; bool is an int to Python but not to a carrier."""
     if isinstance(value, int) and not isinstance(value, bool):
-        return Decimal(value), ""
+        return value, ""
     if isinstance(value, Decimal):
         return value, ""
     if isinstance(value, str) and (found := _QUANTITY.fullmatch(value.strip())):

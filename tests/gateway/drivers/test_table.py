@@ -1,6 +1,5 @@
 import inspect
 import re
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -45,7 +44,7 @@ def test_a_driver_has_every_call(row: DriverRow, parts: DriverParts) -> None:
 
 @each_row
 async def test_a_driver_without_a_key_is_not_configured(row: DriverRow, parts: DriverParts) -> None:
-    account = replace(ACCOUNT, driver=row.name)
+    account = ACCOUNT._replace(driver=row.name)
     with pytest.raises(GatewayNotConfigured):
         await row.open(parts).query_usage(account, CardRef(1, "89860012345678900017"))
 
@@ -96,8 +95,8 @@ def test_a_driver_is_one_file_and_its_private_neighbours() -> None:
 def test_limits_are_the_stricter_of_what_both_sides_say() -> None:
     onelink = GatewayAccount(1, "a", driver="onelink", batch_size=500)
     assert batch_size_of(onelink, GatewayCall.USAGE) == 100
-    assert batch_size_of(replace(onelink, batch_size=20), GatewayCall.USAGE) == 20
+    assert batch_size_of(onelink._replace(batch_size=20), GatewayCall.USAGE) == 20
     assert change_rest_of(onelink) == timedelta(minutes=3)
-    assert change_rest_of(replace(onelink, change_rest=timedelta(minutes=5))) == timedelta(minutes=5)
-    stranger = replace(onelink, driver="carrier-pigeon", change_rest=timedelta(seconds=1))
+    assert change_rest_of(onelink._replace(change_rest=timedelta(minutes=5))) == timedelta(minutes=5)
+    stranger = onelink._replace(driver="carrier-pigeon", change_rest=timedelta(seconds=1))
     assert (batch_size_of(stranger, GatewayCall.USAGE), change_rest_of(stranger)) == (1, timedelta(seconds=1))

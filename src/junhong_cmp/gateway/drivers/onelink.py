@@ -1,7 +1,6 @@
 """China Mobile OneLink, interface version 5 (``docs/reference/carriers/onelink.md``)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from junhong_cmp.clock import Clock
@@ -124,5 +123,5 @@ class OneLinkDriver(NoOperationQuery, NoCardList, NoBatches):
             return {"iccid": card.iccid}
         number = {"msisdn": card.msisdn}
         item = await self._wire.ask(account, OneLinkCall(BASIC_INFO_PATH, number))
-        check_card(item, replace(card, msisdn=None), named=True)
+        check_card(item, card._replace(msisdn=None), named=True)
         return number

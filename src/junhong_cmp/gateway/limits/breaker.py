@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from junhong_cmp.gateway.limits.failure_rate import FailureRate
 
@@ -45,8 +45,7 @@ class CallVerdict(StrEnum):
     NOTHING = "nothing"
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
+class Pass(NamedTuple):
     """Leave for one call, the probe or any; ``era`` counts the openings and closings of the breaker."""
 
     era: int
