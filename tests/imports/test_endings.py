@@ -1,20 +1,24 @@
 import asyncio
 import csv
+import hashlib
 import io
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
 
 import asyncpg
 import pytest
 from structlog.testing import capture_logs
-from tests.imports.card_files import Announcements, PutFile, card_file, delivery
+from tests.imports import workbooks
+from tests.imports.card_files import Announcements, PutFile, card_file, delivery, iccid
 
-from junhong_cmp.cards.model import Card
+from junhong_cmp.asynq.errors import SkipRetry
+from junhong_cmp.cards.model import Card, CarrierAccount
 from junhong_cmp.cards.store import count_cards
 from junhong_cmp.imports.endings import cancel_import
 from junhong_cmp.imports.handler import CardImportHandler
 from junhong_cmp.imports.model import ImportStatus, ImportTask
 from junhong_cmp.imports.store import NewImport, create_import, find_import
-from junhong_cmp.storage.store import Storage
+from junhong_cmp.storage.store import Storage, open_storage
 
 
 async def get_import(pool: asyncpg.Pool, task: ImportTask) -> ImportTask:
@@ -137,3 +141,65 @@ async def test_sheets_of_one_file_are_imports_of_their_own(pool: asyncpg.Pool, p
         other = await create_import(conn, new)
         assert (await create_import(conn, new)).id == other.id
     assert (other.id != task.id, other.sheet) == (True, "二月")
+
+
+class CancellingStorage(Storage):
+    """A storage in whose middle somebody cancels the import: when its file is read, or its result stored."""
+
+    def __init__(self, within: Storage, pool: asyncpg.Pool, stage: str) -> None:
+        self._within, self._pool, self._stage = within, pool, stage
+        self.import_id = 0
+
+    async def stream(self, key: str, *, chunk_bytes: int = 65_536) -> AsyncGenerator[bytes, None]:
+        await self._cancel("read")
+        async for piece in self._within.stream(key, chunk_bytes=chunk_bytes):
+            yield piece
+
+    async def put(self, key: str, data: bytes | Path) -> None:
+        await self._cancel("store")
+        await self._within.put(key, data)
+
+    async def _cancel(self, stage: str) -> None:
+        if self.import_id and stage == self._stage:
+            await cancel_import(self._pool, self.import_id)
+
+
+@pytest.mark.parametrize(("stage", "rows"), [("read", 0), ("store", 35)])
+async def test_an_import_can_be_cancelled_while_it_reads_or_stores(
+    pool: asyncpg.Pool, storage: Storage, put_file: PutFile, stage: str, rows: int
+) -> None:
+    task = await put_file(card_file(range(35)))
+    cancelling = CancellingStorage(storage, pool, stage)
+    cancelling.import_id = task.id
+    await CardImportHandler(pool, cancelling, Announcements()).process_task(delivery(task.id))
+    cancelled = await get_import(pool, task)
+    assert (cancelled.status, cancelled.total, cancelled.error) == (ImportStatus.CANCELLED, rows, None)
+    assert await count_cards(pool) == rows
+    assert (cancelled.result_key is not None) is (rows > 0)
+
+
+async def test_an_import_that_fails_on_its_way_tells_what_it_has_imported(
+    pool: asyncpg.Pool, account: CarrierAccount
+) -> None:
+    storage = open_storage("memory://")
+    parts = workbooks.xlsx_parts({"卡": [["ICCID"], *([iccid(number)] for number in range(2000))]})
+    parts["xl/worksheets/sheet1.xml"] = parts["xl/worksheets/sheet1.xml"][:-100]
+    data = workbooks.archive(parts)
+    await storage.put("file", data)
+    new = NewImport(
+        account_id=account.id,
+        file_name="cards.xlsx",
+        file_key="file",
+        file_sha256=hashlib.sha256(data).hexdigest(),
+        file_bytes=len(data),
+    )
+    async with pool.acquire() as conn:
+        task = await create_import(conn, new)
+    handler = CardImportHandler(pool, storage, Announcements(), chunk_rows=100)
+    with pytest.raises(SkipRetry, match="工作簿已损坏"):
+        await handler.process_task(delivery(task.id))
+    failed = await get_import(pool, task)
+    assert failed.status is ImportStatus.FAILED
+    assert 0 < failed.imported == await count_cards(pool) < 2000
+    assert failed.result_key is not None
+    assert (await storage.get(failed.result_key)).count(b"\r\n") == failed.total + 1

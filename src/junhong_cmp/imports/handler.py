@@ -23,6 +23,7 @@ from junhong_cmp.imports.tasks import decode_payload
 from junhong_cmp.storage.errors import (
     ObjectMissingError,
     StorageDeniedError,
+    StorageError,
     StorageFullError,
     StorageKeyError,
     StorageUnavailableError,
@@ -80,7 +81,7 @@ class CardImportHandler:
             await self._run(self._importer, import_id, task.draining)
         except _NEVER as error:
             reason = _REASONS.get(type(error), "") + str(error)
-            await self._fail(import_id, reason)
+            await self._fail(self._importer, import_id, reason)
             raise SkipRetry(reason) from error
         except SupersededError as error:
             await self._stand_back(self._importer, import_id, error)
@@ -91,7 +92,7 @@ class CardImportHandler:
             if is_outage(error):
                 raise PutBack(_OUTAGE_DELAY, f"依赖的服务暂不可用：{type(error).__name__}") from error
             if task.retried >= task.max_retry:
-                await self._fail(import_id, f"多次重试后仍失败：{type(error).__name__}")
+                await self._fail(self._importer, import_id, f"多次重试后仍失败：{type(error).__name__}")
             raise
 
     async def _run(self, importer: Importer, import_id: int, draining: asyncio.Event) -> None:
@@ -113,8 +114,16 @@ class CardImportHandler:
             accounts = await list_accounts(conn)
         return next(account for account in accounts if account.id == task.account_id)
 
-    async def _fail(self, import_id: int, reason: str) -> None:
-        if await finish_import(self._pool, import_id, error=reason):
+    async def _fail(self, importer: Importer, import_id: int, reason: str) -> None:
+        """End an import that can't go on; what it has dealt with before is told by a result file."""
+        current = await find_import(self._pool, import_id)
+        result_key = None
+        if current is not None and not current.status.is_final and current.total > 0:
+            try:
+                result_key = await importer.write_result(current)
+            except StorageError as error:
+                log.warning("结果文件无法保存", import_id=import_id, reason=str(error))
+        if await finish_import(self._pool, import_id, result_key=result_key, error=reason):
             log.error("导入失败", import_id=import_id, reason=reason)
 
     async def _stand_back(self, importer: Importer, import_id: int, error: SupersededError) -> None:

@@ -15,7 +15,7 @@ from junhong_cmp.cards.model import Card, CarrierAccount
 from junhong_cmp.cards.store import load_cards
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.db.retrying import in_transaction
-from junhong_cmp.imports.chunk import Chunk, Outcome, write_chunk
+from junhong_cmp.imports.chunk import Chunk, Outcome, SupersededError, write_chunk
 from junhong_cmp.imports.endings import finish_import
 from junhong_cmp.imports.judged import Judged
 from junhong_cmp.imports.model import ImportTask
@@ -90,7 +90,8 @@ class Importer:
                 await announcing.hand(await self._write(task, chunk))
         await note_file(self._pool, task.id, source.notes)
         self._stop_if_draining(draining, None)
-        await finish_import(self._pool, task.id, result_key=await self.write_result(task))
+        if not await finish_import(self._pool, task.id, result_key=await self.write_result(task)):
+            raise SupersededError("导入在写结果文件时已被结束")
 
     async def write_result(self, task: ImportTask) -> str:
         """Store the result file of what has been dealt with so far and return its key."""
