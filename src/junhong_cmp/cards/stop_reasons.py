@@ -13,7 +13,7 @@ _ORDERED = """
     SELECT DISTINCT ON (card_id) card_id, kind, reason FROM card_operation
     WHERE card_id = ANY ($1::bigint[])
         AND (status = 'sent' OR (status = 'done' AND error IS NULL)
-            OR (status IN ('pending', 'unknown') AND sent_at IS NOT NULL))
+            OR (status IN ('pending', 'unknown') AND (sent_at IS NOT NULL OR sends > 0)))
     ORDER BY card_id, requested_at DESC, id DESC
 """
 

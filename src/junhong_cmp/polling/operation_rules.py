@@ -123,7 +123,10 @@ def judge_by_card(
         return judge_operation(status, found, age, sends)
     if waited < UNSEEN_AFTER:
         return Verdict(status, "应答丢失，卡尚未处于目标状态")
-    return _unseen("应答丢失，卡一直没有处于目标状态", sends)
+    error = "应答丢失，卡一直没有处于目标状态"
+    if sends >= MOST_SENDS:
+        return Verdict(OperationStatus.UNKNOWN, error)  # it may still come to pass
+    return Verdict(status, error, send_again=True)
 
 
 def _unseen(error: str, sends: int) -> Verdict:

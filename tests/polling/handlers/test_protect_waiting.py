@@ -16,7 +16,9 @@ from junhong_cmp.asynq.errors import PutBack
 from junhong_cmp.asynq.inspector import Inspector
 from junhong_cmp.asynq.states import TaskState
 from junhong_cmp.cards.limit_store import record_plan
-from junhong_cmp.cards.model import Card, CarrierAccount, StopReason
+from junhong_cmp.cards.model import Card, CardStatus, CarrierAccount, StopReason
+from junhong_cmp.cards.observations import StatusWrite
+from junhong_cmp.cards.records import record_status
 from junhong_cmp.cards.store import delete_card
 from junhong_cmp.gateway.errors import NotOffered, Throttled, Transient
 from junhong_cmp.polling.card_payload import Order
@@ -233,7 +235,37 @@ async def test_a_card_that_never_shows_it_is_not_sent_to_for_ever(
         await lose_the_call(plant, rules, card, monkeypatch)
         clock.advance(UNSEEN_AFTER + SECOND)
         await fire(rules.followup())
-    assert await rules.operations() == [("stop", "threshold", "failed")]
+    assert await rules.operations() == [("stop", "threshold", "unknown")], (
+        "it may have come to pass after all"
+    )
+
+
+async def test_a_stop_that_shows_late_is_known_to_be_ours_and_resumed_in_the_new_cycle(
+    plant: Plant,
+    rules: RuleParts,
+    protected: CarrierAccount,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (card,) = await over_limit(plant, protected)
+    await lose_the_call(plant, rules, card, monkeypatch)
+    clock.advance(UNSEEN_AFTER + SECOND)
+    await fire(rules.followup())
+    status = StatusWrite(
+        card_id=card.id,
+        account_id=protected.id,
+        raw="4",
+        status=CardStatus.SUSPENDED,
+        observed_at=clock.now(),
+    )
+    async with plant.pool.acquire() as conn:
+        await record_status(conn, [status])
+    await rules.run_protect(card)
+    assert (await rules.reload(card)).stop_reason is StopReason.THRESHOLD
+    assert "stop" not in calls(plant), "it is not stopped once more"
+    clock.advance(timedelta(days=31))
+    await rules.run_protect(card)
+    assert calls(plant)[-1] == "resume"
 
 
 async def test_an_accepted_operation_is_waited_for_not_sent_again(
