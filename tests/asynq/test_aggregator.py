@@ -53,9 +53,11 @@ def ripe(aggregator: GroupAggregator = join, **rules: Any) -> Aggregation:
     return Aggregation(aggregator=aggregator, **{"grace": timedelta(seconds=1), **rules})
 
 
-def make(bench: Bench, rules: Aggregation, groups: Groups | None = None) -> Aggregator:
+def make(
+    bench: Bench, rules: Aggregation, groups: Groups | None = None, queues: Sequence[str] = ("default",)
+) -> Aggregator:
     own = groups if groups is not None else Groups(bench.redis, 1 << 20)
-    return Aggregator(own, rules, ["default"], timedelta(seconds=0.2))
+    return Aggregator(own, rules, queues, timedelta(seconds=0.2))
 
 
 async def round_of(bench: Bench, rules: Aggregation, groups: Groups | None = None) -> None:
@@ -368,3 +370,21 @@ async def test_a_scheduled_task_with_a_group_is_aggregated_when_it_is_due(bench:
 def test_impossible_rules_are_refused(rules: dict[str, Any]) -> None:
     with pytest.raises(AggregationError):
         Aggregation(aggregator=join, **rules)
+
+
+async def test_spoiled_groups_keep_no_other_from_its_turn_and_are_told_once(bench: Bench) -> None:
+    names = [f"g{number}" for number in range(12)]
+    for name in names:
+        await put(bench, name, name)
+        await age(bench, name, 60)
+    for name in names[::2]:
+        await bench.redis.execute_command("SET", KEYS.group(name), "foreign")
+    await bench.redis.execute_command("SET", queue_keys("low").groups, "foreign")
+    aggregator = make(bench, ripe(), queues=("low", "default"))
+    with capture_logs() as logs:
+        for _ in range(2):
+            await aggregator._round()
+    payloads = [message.payload.decode() for message in await messages(bench)]
+    assert sorted(payloads) == sorted(names[1::2])
+    told = [log["group"] for log in logs if log["log_level"] == "error"]
+    assert sorted(told) == sorted(["", *names[::2]])

@@ -8,6 +8,8 @@ from tests.asynq.wire import NOW, PREFIX, QUEUE, Clock
 from junhong_cmp.asynq.broker import Broker
 from junhong_cmp.asynq.broker_types import Ack, AckKind
 from junhong_cmp.asynq.client import Client
+from junhong_cmp.asynq.inspector import Inspector
+from junhong_cmp.asynq.states import TaskState
 from junhong_cmp.asynq.task import EnqueueOptions, Task
 
 
@@ -132,3 +134,18 @@ async def test_completed_tasks_go_when_their_retention_ends(
     assert await broker.delete_expired_completed(QUEUE, limit=2) == 2
     assert await broker.delete_expired_completed(QUEUE, limit=2) == 1
     assert await wire.keys(redis) == set()
+
+
+async def test_a_spoiled_group_keeps_nothing_else_from_being_forwarded(
+    redis: Redis, broker: Broker, clock: Clock
+) -> None:
+    await wire.put(redis, "grouped", options={"process_in": timedelta(seconds=5), "group": "g1"})
+    await wire.put(redis, "behind", options={"process_in": timedelta(seconds=6)})
+    await redis.set(PREFIX + "g:g1", "foreign")
+    clock.now += 11
+    assert await broker.forward(QUEUE) == 2
+    assert await wire.ids(redis, "pending") == ["behind"]
+    assert await wire.scores(redis, "archived") == {"grouped": int(clock.now)}
+    details = await Inspector(redis).task(QUEUE, "grouped")
+    assert (details.state, details.quarantined) == (TaskState.ARCHIVED, "分组的键类型不对")
+    assert await redis.get(PREFIX + "g:g1") == b"foreign"

@@ -154,6 +154,13 @@ async def test_ids_without_a_task_are_not_shown(redis: Redis, inspector: Inspect
     assert [task.id for task in await inspector.list_tasks(QUEUE, TaskState.PENDING)] == ["a"]
 
 
+async def test_a_task_set_aside_for_its_size_says_so(redis: Redis, inspector: Inspector) -> None:
+    await wire.put(redis, "big")
+    await redis.hset(PREFIX + "t:big", "msg", bytes(2 << 20))
+    await Broker(redis, clock=Clock()).dequeue(QUEUE, 1, owner="w")
+    assert (await inspector.task(QUEUE, "big")).quarantined == "任务消息过大"
+
+
 @pytest.mark.parametrize(
     ("message", "reason"),
     [

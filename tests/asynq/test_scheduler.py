@@ -419,3 +419,43 @@ async def test_jitter_spreads_the_processing_not_the_runs(redis: Redis) -> None:
         options = EnqueueOptions(process_at=datetime.now(UTC))
         with pytest.raises(InvalidTaskError, match="抖动"):
             Scheduler(redis, [CronEntry("x", "@hourly", Task("t"), options, jitter=wrong)])
+
+
+class TestSpoiled:
+    """Somebody wrote something foreign where an entry keeps its memory, or where its task belongs."""
+
+    OTHER = CronEntry(id="other", spec="@hourly", task=Task("u"), options=EnqueueOptions(queue="r"))
+
+    @pytest.mark.parametrize("key", ["last", "since", "run"])
+    async def test_memory_of_a_wrong_type_counts_as_none_and_is_written_anew(
+        self, redis: Redis, key: str
+    ) -> None:
+        entry = hourly(overlap=OverlapPolicy.SKIP)
+        await run_once(redis, TOP - 1, entry)
+        await redis.delete(f"asynq:{{q}}:cron:hourly:{key}")
+        await redis.rpush(f"asynq:{{q}}:cron:hourly:{key}", "foreign")
+        await run_once(redis, TOP - 1, entry)
+        for _ in range(2):
+            await run_once(redis, TOP, entry)
+        assert await fired(redis) == [f"cron:hourly:{TOP}"]
+        assert await redis.get(LAST) == str(TOP).encode()
+
+    async def test_an_entry_that_cannot_fire_keeps_no_other_from_it_and_is_told_once(
+        self, redis: Redis
+    ) -> None:
+        clock = Clock(TOP - 1)
+        scheduler = Scheduler(redis, [hourly(), self.OTHER], clock=clock)
+        await redis.set(PENDING, "foreign")
+        with capture_logs() as logs:
+            for clock.now in (TOP - 1, TOP, TOP + 1, TOP + HOUR):
+                pause = await scheduler._turn()
+                assert clock.now < TOP or pause > 0, "no hot loop over the spoiled one"
+        assert [log["entry"] for log in logs if log["log_level"] == "error"] == ["hourly"]
+        assert await redis.lrange("asynq:{r}:pending", 0, -1) == [
+            f"cron:other:{TOP + HOUR}".encode(),
+            f"cron:other:{TOP}".encode(),
+        ]
+        await redis.delete(PENDING)
+        clock.now = TOP + HOUR + 1
+        await scheduler._turn()
+        assert await fired(redis) == [f"cron:hourly:{TOP + HOUR}"]

@@ -15,7 +15,7 @@ from junhong_cmp.asynq.broker_groups import SET_TIMEOUT, CommitOutcome, Gathered
 from junhong_cmp.asynq.endings import end_tasks
 from junhong_cmp.asynq.errors import PayloadTooLargeError
 from junhong_cmp.asynq.message import PreparedTask, prepare
-from junhong_cmp.asynq.outages import FAULTS, Backoff, OutageLog
+from junhong_cmp.asynq.outages import FAULTS, Backoff, OutageLog, is_outage
 from junhong_cmp.asynq.task import EnqueueOptions, Task
 
 log = structlog.stdlib.get_logger(__name__)
@@ -45,6 +45,7 @@ class Aggregator:
         self._backoff = Backoff(backoff_cap)
         self._outage = OutageLog("分组汇总")
         self._open: dict[bytes, GatheredSet] = {}
+        self._spoiled: set[tuple[str, bytes]] = set()
         self._stopping = asyncio.Event()
 
     async def run(self) -> None:
@@ -85,7 +86,7 @@ class Aggregator:
         ):  # of a round that was cut off: what became of it is unknown
             await self._groups.put_back(gathered)
             del self._open[gathered.key]
-        waiting = [(queue, name) for queue in self._queues for name in await self._groups.names(queue)]
+        waiting = [(queue, name) for queue in self._queues for name in await self._names(queue)]
         turns = iter(waiting)
         workers = [asyncio.create_task(self._work(turns)) for _ in range(min(_AT_ONCE, len(waiting)))]
         try:
@@ -95,8 +96,33 @@ class Aggregator:
 
     async def _work(self, turns: Iterator[tuple[str, bytes]]) -> None:
         for queue, group in turns:
-            while not self._stopping.is_set() and await self._aggregate(queue, group):
+            while not self._stopping.is_set() and await self._try_aggregate(queue, group):
                 pass  # there is a full set more, perhaps
+
+    async def _names(self, queue: str) -> list[bytes]:
+        try:
+            return await self._groups.names(queue)
+        except FAULTS as error:
+            self._pass_over(queue, b"", error)
+            return []
+
+    async def _try_aggregate(self, queue: str, group: bytes) -> bool:
+        """Look at one group; one whose keys hold something foreign does not keep others from their turn."""
+        try:
+            again = await self._aggregate(queue, group)
+        except FAULTS as error:
+            self._pass_over(queue, group, error)
+            return False
+        self._spoiled.discard((queue, group))
+        return again
+
+    def _pass_over(self, queue: str, group: bytes, error: Exception) -> None:
+        """Tell once of a group, or of all of a queue, that cannot be read; raise what concerns all Redis."""
+        if is_outage(error):
+            raise error
+        if (queue, group) not in self._spoiled:
+            self._spoiled.add((queue, group))
+            log.error("分组无法汇总，已跳过", queue=queue, group=_text(group), error=str(error))
 
     async def _aggregate(self, queue: str, group: bytes) -> bool:
         """Turn one set of a group into a task, if it is time; say whether to look again at once."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 import structlog
 from redis.exceptions import ResponseError
 
-from junhong_cmp.asynq.broker_types import DequeueResult, LeasedTask
+from junhong_cmp.asynq.broker_types import QUARANTINE_REASONS, DequeueResult, LeasedTask
 from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.asynq.keys import queue_keys
 from junhong_cmp.asynq.message import InvalidMessageError, decode
@@ -25,7 +25,6 @@ _EXPIRED: Final = LuaScript.load("junhong_cmp.asynq", "expired_leases")
 _QUARANTINE: Final = LuaScript.load("junhong_cmp.asynq", "quarantine")
 _WRITE_RESULT: Final = LuaScript.load("junhong_cmp.asynq", "write_result")
 _CHUNK: Final = 500
-_REASONS: Final = {b"type": "任务键的类型不是哈希", b"size": "任务消息过大"}
 
 
 class Leases:
@@ -71,7 +70,9 @@ class Leases:
             [keys.task_prefix, count, int(now), lease_until, token, self._max_message_bytes],
         )
         result = DequeueResult(paused=bool(paused), ghosts=[_text(ghost) for ghost in ghosts])
-        result.quarantined = [(_text(task_id), _REASONS[reason]) for task_id, reason in _rows(refused, 2)]
+        result.quarantined = [
+            (_text(task_id), QUARANTINE_REASONS[reason]) for task_id, reason in _rows(refused, 2)
+        ]
         bad: list[tuple[bytes, str, str]] = []
         for task_id, raw in _rows(taken, 2):
             try:
@@ -113,7 +114,7 @@ class Leases:
         bad: list[tuple[bytes, str, str]] = []
         for task_id, expiry, raw, owner, recoveries in _rows(found, 5):
             if not raw:
-                bad.append((task_id, _text(owner), _REASONS[b"size"]))
+                bad.append((task_id, _text(owner), QUARANTINE_REASONS[b"size"]))
                 continue
             try:
                 task = _leased(queue, task_id, raw, _text(owner), float(expiry))

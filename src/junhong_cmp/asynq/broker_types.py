@@ -2,9 +2,16 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from junhong_cmp.asynq.asynq_pb2 import TaskMessage
+
+QUARANTINE_REASONS: Final = {
+    b"type": "任务键的类型不是哈希",
+    b"size": "任务消息过大",
+    b"group": "分组的键类型不对",
+}
+"""What a script's one word for setting a task aside means; other reasons are stored as they read."""
 
 
 @dataclass(slots=True)

@@ -23,7 +23,7 @@ async def forward(redis: RedisClient, queue: str, now: float) -> int:
             count = int(
                 await _FORWARD.run(
                     redis,
-                    [source, keys.pending, keys.groups],
+                    [source, keys.pending, keys.groups, keys.archived],
                     [keys.prefix, int(now), int(now * 1e9), _FORWARD_AT_ONCE],
                 )
             )

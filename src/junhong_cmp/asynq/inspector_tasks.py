@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from junhong_cmp.asynq.asynq_pb2 import TaskMessage
+from junhong_cmp.asynq.broker_types import QUARANTINE_REASONS
 from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.asynq.inspector_errors import TaskNotFoundError
 from junhong_cmp.asynq.inspector_places import place_args, place_keys
@@ -61,7 +62,7 @@ _STATES: Final = {state.value.encode(): state for state in TaskState}
 def _details(queue: str, row: Sequence[Any], now: float) -> TaskDetails:
     raw_id, raw_state, score, raw, result, since, quarantined = row
     task_id, state = raw_id.decode(errors="replace"), _STATES[raw_state]
-    reason = quarantined.decode(errors="replace")
+    reason = QUARANTINE_REASONS.get(quarantined) or quarantined.decode(errors="replace")
     message = TaskMessage()
     try:
         message = decode(raw, task_id=task_id, queue=queue)

@@ -18,7 +18,7 @@ from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.asynq.cron import CronSchedule, InvalidCronError
 from junhong_cmp.asynq.errors import InvalidTaskError
 from junhong_cmp.asynq.misfire import MisfirePolicy
-from junhong_cmp.asynq.outages import FAULTS
+from junhong_cmp.asynq.outages import FAULTS, is_outage
 from junhong_cmp.asynq.scheduler_entry import CronEntry, OverlapPolicy, ScheduledEntry
 from junhong_cmp.asynq.scheduler_view import SchedulerView
 
@@ -76,6 +76,7 @@ class Scheduler:
         self._view = SchedulerView(redis)
         self._entries = [self._make(entry) for entry in entries]
         self._retired: list[ScheduledEntry] = []
+        self._spoiled: dict[str, str] = {}
         self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._next_beat = 0.0
@@ -153,12 +154,29 @@ class Scheduler:
                 break
             if not self._may_fire():
                 return _LONGEST_SLEEP_S
-            await entry.fire_due(now)
+            await self._fire(entry, now)
         if time.monotonic() >= self._next_beat:
             await self._view.show([entry.describe(now) for entry in self._entries], now)
             self._next_beat = time.monotonic() + _BEAT_S
-        next_due = min((entry.next_due for entry in self._entries), default=now + _LONGEST_SLEEP_S)
+        next_due = min(
+            (entry.next_due for entry in self._entries if entry.entry.id not in self._spoiled),
+            default=now + _LONGEST_SLEEP_S,
+        )
         return min(max(next_due - self._clock(), 0.0), _LONGEST_SLEEP_S)
+
+    async def _fire(self, scheduled: ScheduledEntry, now: float) -> None:
+        """Let one entry fire; one whose keys, or queue, somebody spoiled does not keep the others from it."""
+        name = scheduled.entry.id
+        try:
+            await scheduled.fire_due(now)
+        except FAULTS as error:
+            if is_outage(error):
+                raise
+            if self._spoiled.get(name) != str(error):  # else it was told before
+                log.exception("定时任务条目无法触发，稍后重试", entry=name)
+            self._spoiled[name] = str(error)
+        else:
+            self._spoiled.pop(name, None)
 
     def _make(self, entry: CronEntry) -> ScheduledEntry:
         return ScheduledEntry(self._redis, entry, CronSchedule(entry.spec, tz=self._tz), self._view)

@@ -14,15 +14,18 @@
 --          else as enqueue: 1, 0 or -1
 -- Atomic because   `last` and the task must be written together: apart, a crash in between fires twice or
 --                  never.
-local last = tonumber(redis.call('GET', KEYS[1]) or '')
+local function text_at(key)
+  local text = redis.pcall('GET', key)
+  return type(text) == 'string' and text or '' -- a foreign value under our key counts as none
+end
+local last = tonumber(text_at(KEYS[1]))
 local instant = tonumber(ARGV[1])
 if last and last >= instant and last < tonumber(ARGV[2]) then
   return 2
 end
 local ENDED = { archived = true, completed = true }
 local function previous_run_lives()
-  local id = redis.call('GET', KEYS[6])
-  local state = id and redis.pcall('HGET', ARGV[11] .. id, 'state')
+  local state = redis.pcall('HGET', ARGV[11] .. text_at(KEYS[6]), 'state')
   return type(state) == 'string' and not ENDED[state]
 end
 local result = 3
