@@ -27,26 +27,36 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         print(_FIGURES.line(), flush=True)  # noqa: T201 - the run ends with this line
 
 
+Services = tuple[Redis, str, asyncpg.Pool, str, Path]
+
+
 @pytest.fixture
-async def platform(
+def services(
     redis: Redis, redis_url: str, pool: asyncpg.Pool, postgres_dsn: str, data_folder: Path
-) -> AsyncIterator[Platform]:
-    async with Platform(redis, redis_url, pool, postgres_dsn, data_folder) as platform:
+) -> Services:
+    """What a platform is made of."""
+    return redis, redis_url, pool, postgres_dsn, data_folder
+
+
+@pytest.fixture
+async def platform(services: Services) -> AsyncIterator[Platform]:
+    async with Platform(*services) as platform:
         yield platform
 
 
 @pytest.fixture
+def carrier_latency(request: pytest.FixtureRequest) -> timedelta:
+    """How long the carrier takes for an answer; a test may ask for another time."""
+    latency: timedelta = getattr(request, "param", timedelta(milliseconds=20))
+    return latency
+
+
+@pytest.fixture
 async def fleet(
-    redis: Redis,
-    redis_url: str,
-    pool: asyncpg.Pool,
-    postgres_dsn: str,
-    data_folder: Path,
-    figures: dict[str, float],
+    services: Services, carrier_latency: timedelta, figures: dict[str, float]
 ) -> AsyncIterator[Fleet]:
     """A fleet without workers yet."""
-    latency = timedelta(milliseconds=20)
-    fleet = Fleet(redis, redis_url, pool, postgres_dsn, data_folder, carrier_latency=latency, figures=figures)
+    fleet = Fleet(*services, carrier_latency=carrier_latency, figures=figures)
     async with fleet:
         await fleet.poll_usage_every(INTERVAL_S)
         yield fleet

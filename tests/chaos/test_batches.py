@@ -6,7 +6,7 @@ import pytest
 from tests.chaos.fleet import Fleet
 from tests.chaos.test_consumer_deaths import POINTS
 from tests.chaos.test_leader_deaths import wait_s
-from tests.chaos.test_redis_faults import at_work, flush, lose_replies
+from tests.chaos.test_redis_faults import SLOW_CARRIER, at_work, flush, lose_replies
 
 from junhong_cmp.cards.model import Card
 
@@ -55,6 +55,7 @@ async def test_p5_consumer_frozen_in_the_middle_of_a_batch(fleet: Fleet, cards: 
     assert not claims & {(event["card"], event["claim"]) for event in kept}
 
 
+@SLOW_CARRIER
 async def test_r2_redis_flushed_under_batches(fleet: Fleet, cards: list[Card]) -> None:
     await at_work(fleet, cards)
     for _ in range(3):

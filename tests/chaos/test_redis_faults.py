@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -28,6 +29,8 @@ from junhong_cmp.polling.tasks import TaskType
 pytestmark = pytest.mark.chaos
 
 POLLING = "junhong_cmp.polling"
+SLOW_CARRIER = pytest.mark.parametrize("carrier_latency", [timedelta(seconds=1)], indirect=True, ids=["slow"])
+"""Many calls are under way at any moment."""
 
 
 async def at_work(fleet: Fleet, cards: list[Card]) -> None:
@@ -78,6 +81,7 @@ async def test_r1_redis_killed_and_restarted_five_times(
     await fleet.judge(cards)
 
 
+@SLOW_CARRIER
 async def test_r2_redis_flushed_at_random_moments(fleet: Fleet, cards: list[Card]) -> None:
     await at_work(fleet, cards)
     for _ in range(6):
@@ -86,6 +90,7 @@ async def test_r2_redis_flushed_at_random_moments(fleet: Fleet, cards: list[Card
     await fleet.judge(cards)
 
 
+@SLOW_CARRIER
 async def test_r2_redis_flushed_and_the_leader_killed(fleet: Fleet, cards: list[Card]) -> None:
     await at_work(fleet, cards)
     leader, _ = await leads(fleet)

@@ -1,4 +1,5 @@
 import asyncio
+import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -203,6 +204,26 @@ async def test_lost_data_opens_a_new_term_and_is_reported(plant: Plant, account:
     await make_due(plant, cards)
     await wait_for_pending(plant.redis, 1)
     await scheduler.stop()
+
+
+async def test_over_a_lost_redis_nothing_is_claimed_until_forgotten_polls_have_ended(
+    plant: Plant, account: CarrierAccount
+) -> None:
+    lost = asyncio.Event()
+    scheduler = plant.scheduler(on_lost_data=lost.set, settings=BRIEF)
+    cards = await add_cards(plant.pool, account, 3)
+    await make_due(plant, cards)
+    await scheduler.start()
+    await wait_for_pending(plant.redis, 3)
+    with capture_logs() as logs:
+        flushed = time.monotonic()
+        await plant.redis.flushall()
+        await make_due(plant, cards)  # the initializer does not wait
+        await wait_for_pending(plant.redis, 3)
+    await scheduler.stop()
+    assert time.monotonic() - flushed >= BRIEF.slot_lease.total_seconds()
+    [entry] = [entry for entry in logs if entry["event"].startswith("Redis 丢失过数据，暂缓认领")]
+    assert entry["wait_s"] == BRIEF.slot_lease.total_seconds()
 
 
 async def test_it_outlives_a_restart_of_redis(

@@ -60,6 +60,22 @@ class TestClaim:
         assert batch.next_due_ms == at - 10
         assert 0 <= batch.now_ms - at < 2000
 
+    async def test_a_shard_that_has_forgotten_a_claim_refuses(
+        self, redis: Redis, scripts: ShardScripts
+    ) -> None:
+        at = await now(redis)
+        await scripts.add({SHARD: [at, 1, at, 2]})
+        known = (await claim(scripts, limit=1)).claims[0].claim
+        before = await score(redis, 2)
+        terms = {"epoch": EPOCH, "visibility_ms": 30_000}
+        (refused,) = await scripts.claim({SHARD: 1}, **terms, given={SHARD: known + 1})
+        assert isinstance(refused, FencedError)
+        assert refused.fence is None
+        assert await score(redis, 2) == before
+        (batch,) = await scripts.claim({SHARD: 1}, **terms, given={SHARD: known})
+        assert isinstance(batch, ClaimBatch)
+        assert [one.card_id for one in batch.claims] == [2]
+
     async def test_tells_the_next_due_time_when_nothing_is_due(
         self, redis: Redis, scripts: ShardScripts
     ) -> None:

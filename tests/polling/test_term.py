@@ -91,6 +91,20 @@ async def test_lost_fences_end_the_term_too(
     assert not await plant.redis.exists(*await fences(plant, account))
 
 
+async def test_a_claim_the_shard_has_forgotten_ends_the_term_too(
+    plant: Plant, account: CarrierAccount, leased: tuple[PollingScheduler, Term]
+) -> None:
+    """As after the promotion of a replica that lagged behind within the term."""
+    _, term = leased
+    for shard in plant.queue.shards((account.id,), (CARDDATA,)):
+        await plant.redis.delete(keys.shard_claim(shard))
+    late = await add_cards(plant.pool, account, 20, first=100)
+    await plant.queue.add_many(CARDDATA, account.id, [(card.id, 1000) for card in late])
+    await wait_until(lambda: term.end_reason, description="the term is over")
+    assert term.end_reason is TermEnd.DATA_LOST
+    assert await plant.redis.get(keys.continuity()) == b"broken", "the next term holds its claims back"
+
+
 async def test_a_lapsed_term_claims_nothing(plant: Plant, account: CarrierAccount) -> None:
     cards = await add_cards(plant.pool, account, 3)
     await plant.queue.add_many(CARDDATA, account.id, [(card.id, 1000) for card in cards])

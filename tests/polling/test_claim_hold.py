@@ -1,0 +1,144 @@
+"""A leader that finds Redis without data claims nothing while forgotten polls may be under way."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from redis.asyncio import Redis
+from structlog.testing import capture_logs
+from tests.waiting import FakeClock
+
+from junhong_cmp.db.pool import Pool, open_pool
+from junhong_cmp.polling import keys
+from junhong_cmp.polling.claim_hold import ClaimHold
+from junhong_cmp.polling.settings import PollingSettings
+
+SETTINGS = PollingSettings()
+WHOLE = SETTINGS.slot_lease
+LONGEST_POLL = SETTINGS.visibility + SETTINGS.slot_lease
+HELD = "Redis 丢失过数据，暂缓认领，等待此前发出的查询全部结束"
+OVER = "此前发出的查询已全部结束，恢复认领"
+
+MakeHold = Callable[[], ClaimHold]
+
+
+@pytest.fixture
+async def make_hold(pool: Pool, redis: Redis, clock: FakeClock) -> MakeHold:
+    """Make the hold of one more leader; all share a clock that stands where PostgreSQL's does."""
+    clock.advance((await pool.fetchval("SELECT now()") - clock.now()).total_seconds())
+    return lambda: ClaimHold(pool, redis, SETTINGS, clock=clock)
+
+
+async def count_a_poll(pool: Pool, clock: FakeClock, ago: timedelta) -> None:
+    minute = (clock.now() - ago).replace(second=0, microsecond=0)
+    await pool.execute(
+        "INSERT INTO poll_minute (task_type, account_id, minute, due) VALUES ('polling:carddata', 1, $1, 1)",
+        minute,
+    )
+
+
+async def test_a_first_start_is_not_held_up(make_hold: MakeHold, redis: Redis) -> None:
+    hold = make_hold()
+    await hold.look()
+    assert not await hold.is_on()
+    assert await redis.get(keys.continuity()) == b"kept"
+
+
+async def test_the_next_leader_of_a_whole_redis_is_not_held_up(
+    make_hold: MakeHold, pool: Pool, clock: FakeClock
+) -> None:
+    await make_hold().look()
+    await count_a_poll(pool, clock, timedelta())
+    successor = make_hold()
+    await successor.look()
+    assert not await successor.is_on()
+
+
+@pytest.mark.parametrize("ago", [timedelta(), LONGEST_POLL])
+async def test_an_empty_redis_holds_claims_while_a_counted_poll_may_be_under_way(
+    make_hold: MakeHold, pool: Pool, clock: FakeClock, ago: timedelta
+) -> None:
+    await count_a_poll(pool, clock, ago)
+    hold = make_hold()
+    with capture_logs() as logs:
+        await hold.look()
+        clock.advance(WHOLE.total_seconds() - 1)
+        await hold.look()  # further shards were sealed: it goes on, and does not begin anew
+        assert await hold.is_on()
+        clock.advance(1.1)
+        assert not await hold.is_on()
+        await hold.look()
+        assert not await hold.is_on()
+    assert [entry["event"] for entry in logs] == [HELD, OVER]
+    assert (logs[0]["log_level"], logs[0]["wait_s"]) == ("warning", WHOLE.total_seconds())
+
+
+async def test_after_a_quiet_night_an_empty_redis_holds_up_nothing(
+    make_hold: MakeHold, pool: Pool, clock: FakeClock
+) -> None:
+    await count_a_poll(pool, clock, LONGEST_POLL + timedelta(minutes=2))
+    hold = make_hold()
+    await hold.look()
+    assert not await hold.is_on()
+
+
+async def test_a_leader_elected_during_the_hold_holds_a_whole_time_itself(
+    make_hold: MakeHold, pool: Pool, clock: FakeClock
+) -> None:
+    await count_a_poll(pool, clock, timedelta())
+    first, second, third = make_hold(), make_hold(), make_hold()
+    await first.look()
+    clock.advance(WHOLE.total_seconds() / 2)
+    await second.look()
+    clock.advance(WHOLE.total_seconds() / 2 + 1)
+    assert await second.is_on()
+    clock.advance(WHOLE.total_seconds() / 2)
+    assert not await second.is_on()
+    await third.look()
+    assert not await third.is_on()
+
+
+async def test_a_partial_loss_holds_claims_whatever_was_counted(
+    make_hold: MakeHold, redis: Redis, clock: FakeClock
+) -> None:
+    hold = make_hold()
+    await hold.look()
+    await hold.report_loss()
+    successor = make_hold()
+    for leader in (hold, successor):
+        await leader.look()
+        assert await leader.is_on()
+    clock.advance(WHOLE.total_seconds() + 0.1)
+    assert not await hold.is_on()
+    assert await redis.get(keys.continuity()) == b"kept"
+
+
+async def test_a_loss_during_the_hold_begins_it_anew(make_hold: MakeHold, clock: FakeClock) -> None:
+    hold = make_hold()
+    await hold.report_loss()
+    await hold.look()
+    clock.advance(WHOLE.total_seconds() - 1)
+    await hold.report_loss()
+    await hold.look()
+    clock.advance(2)
+    assert await hold.is_on()
+
+
+async def test_polls_counted_by_a_clock_that_is_behind_count(
+    make_hold: MakeHold, pool: Pool, clock: FakeClock
+) -> None:
+    clock.advance(-3600)
+    await count_a_poll(pool, clock, timedelta())
+    hold = make_hold()
+    await hold.look()
+    assert await hold.is_on()
+
+
+async def test_without_postgresql_the_worst_is_assumed(
+    postgres_dsn: str, redis: Redis, clock: FakeClock
+) -> None:
+    closed = await open_pool(postgres_dsn, max_size=1)
+    await closed.close()
+    hold = ClaimHold(closed, redis, SETTINGS, clock=clock)
+    await hold.look()
+    assert await hold.is_on()
