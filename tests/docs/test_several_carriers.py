@@ -1,9 +1,11 @@
 """The how-to's accounts, addresses and credentials fit each other."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+from tests.worker_process import WorkerProcess
 
 from junhong_cmp import config
 from junhong_cmp.cards.account_store import list_accounts
@@ -35,7 +37,7 @@ def settings_of_the_page(folder: Path, credentials: str) -> config.Settings:
 
 
 async def test_every_account_has_an_address_that_is_allowed_and_a_credential(
-    pool: Pool, tmp_path: Path
+    pool: Pool, postgres_dsn: str, tmp_path: Path
 ) -> None:
     gateway = settings_of_the_page(tmp_path, block("json")).gateway
     assert gateway.url is not None
@@ -52,7 +54,12 @@ async def test_every_account_has_an_address_that_is_allowed_and_a_credential(
         },
         default_credential=None,
     )
-    await pool.execute(block("sql"))
+    for line in block("bash").splitlines():
+        program, *arguments = shlex.split(line)
+        assert program == "junhong"
+        services = {"JUNHONG_REDIS_URL": "redis://unused", "JUNHONG_POSTGRES_DSN": postgres_dsn}
+        async with WorkerProcess(services, arguments=arguments) as command:
+            assert await command.wait_exit() == 0, command.log_text
     async with pool.acquire() as conn:
         accounts = {account.code: account for account in await list_accounts(conn)}
     assert set(accounts) == set(gateway.credentials)
