@@ -2,8 +2,9 @@
 
 A started poll may call the carrier until its claim runs out; then it is dead, and what it does late
 must change nothing. Time cannot be moved in Redis, so a claim "runs out" by being set back to due, as
-seen from the set: the holder's number no longer stands there. A Redis that lost everything, or only what was
-written last, is sealed by the next term and compared with the cards there are, as the leader does.
+seen from the set: the holder's number no longer stands there, and its slot is free. A Redis that lost
+everything, or only what was written last, is sealed by the next term and compared with the cards there are,
+as the leader does, who claims nothing until every call has ended that Redis may have forgotten.
 """
 
 from collections.abc import Iterator
@@ -33,6 +34,8 @@ DUE, FENCE, CLAIM = (
     "polling:{carddata:1:0}:fence",
     "polling:{carddata:1:0}:claim",
 )
+SLOTS, RIDERS, RATE = ("polling:{account:1}:" + part for part in ("slots", "riders", "rate"))
+IN_FLIGHT = -2
 
 
 class ClaimProtocol(RuleBasedStateMachine):
@@ -42,7 +45,7 @@ class ClaimProtocol(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        names = ("claim", "start", "write_back", "remove", "seal", "hasten")
+        names = ("claim", "start", "write_back", "remove", "seal", "hasten", "admit", "release")
         self.scripts = {
             name: self.client.register_script(LuaScript.load(PACKAGE, name).source) for name in names
         }
@@ -50,6 +53,8 @@ class ClaimProtocol(RuleBasedStateMachine):
         self.tasks: list[tuple[int, int]] = []  # claims in the task queue; delivered any number of times
         self.polls: list[tuple[int, int]] = []  # started polls that still think they own their card
         self.given: list[tuple[int, int]] = []  # every claim ever given for a card
+        self.calls: dict[int, tuple[int, int]] = {}  # under way at the carrier: claim and end of the slot
+        self.forgotten: set[int] = set()  # cards of calls under way when data was lost; while any, no claims
         self.saved: dict[str, bytes | None] = {}  # what a replica has that lags behind
         self.epoch = 0
 
@@ -75,6 +80,7 @@ class ClaimProtocol(RuleBasedStateMachine):
         assert bool(removed) == (card in self.enabled)
         self.enabled.discard(card)
 
+    @precondition(lambda self: not self.forgotten)
     @rule(limit=st.integers(1, 4))
     def claim(self, limit: int) -> None:
         due_before = {card for card in self.enabled if self.score(card) <= 2000}
@@ -108,6 +114,31 @@ class ClaimProtocol(RuleBasedStateMachine):
             assert int(new_claim) > claim
             self.polls.append((card, int(new_claim)))
             self.given.append((card, int(new_claim)))
+            self.call(card, int(new_claim))
+
+    def call(self, card: int, claim: int) -> None:
+        """Ask the carrier, if the account admits it; a card admitted twice would be doubled."""
+        admitted = [1000, 1, 1000, 60_000, 60_000, "call", 1, f"carddata:{card}"]
+        lease, wait = self.scripts["admit"]([SLOTS, RIDERS, RATE], admitted)
+        assert wait >= 0 or wait == IN_FLIGHT
+        assert (wait == IN_FLIGHT) == (card in self.calls), "a card is in flight once"
+        if wait >= 0:
+            self.calls[card] = (claim, int(lease))
+
+    def end_call(self, card: int, claim: int) -> None:
+        """Have the answer to a poll's call, if it made one."""
+        if self.calls.get(card, (0, 0))[0] == claim:
+            _, lease = self.calls.pop(card)
+            self.scripts["release"]([SLOTS, RIDERS], [f"carddata:{card}", lease])
+            self.forgotten.discard(card)
+
+    @precondition(lambda self: self.forgotten)
+    @rule()
+    def hold_ends(self) -> None:
+        """Wait as long as a slot lasts; no call takes longer."""
+        for card in self.forgotten:
+            self.calls.pop(card)
+        self.forgotten.clear()
 
     @precondition(lambda self: self.polls)
     @rule(data=st.data())
@@ -121,6 +152,7 @@ class ClaimProtocol(RuleBasedStateMachine):
         self.outlive_claims()
         self.client.flushdb()
         self.tasks.clear()
+        self.forgotten |= self.calls.keys()
         self.heal()
 
     @rule()
@@ -130,8 +162,14 @@ class ClaimProtocol(RuleBasedStateMachine):
     @precondition(lambda self: self.saved)
     @rule()
     def lose_the_latest_writes(self) -> None:
-        """Promote a replica that lags behind; tasks it never heard of may still come from elsewhere."""
+        """Promote a replica that lags behind; tasks it never heard of may still come from elsewhere.
+
+        So may a task whose start it never heard of: nothing tells it from one that was never started, so it
+        is tried when no call is under way.
+        """
         self.outlive_claims()
+        for card, (claim, _) in list(self.calls.items()):
+            self.end_call(card, claim)
         for key, value in self.saved.items():
             self.client.delete(key)
             if value is not None:
@@ -163,6 +201,7 @@ class ClaimProtocol(RuleBasedStateMachine):
         """Finish a poll, be it in time, late, or a second time."""
         card, claim = data.draw(st.sampled_from(self.polls))
         before, owned = self.scores(), self.score(card) == claim
+        self.end_call(card, claim)
         (written,) = self.scripts["write_back"]([DUE], [card, claim, 1500 if soon else 9_000_000_000_000])
         assert bool(written) == owned
         if not owned:
@@ -173,6 +212,8 @@ class ClaimProtocol(RuleBasedStateMachine):
     def claim_runs_out(self, data: st.DataObject) -> None:
         card = data.draw(st.sampled_from(sorted(self.enabled)))
         self.client.zadd(DUE, {str(card): 1200}, xx=True)
+        if card in self.calls:
+            self.end_call(card, self.calls[card][0])
 
     @rule(card=CARDS)
     def poll_now(self, card: int) -> None:
