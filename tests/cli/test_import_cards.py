@@ -148,8 +148,9 @@ async def test_a_file_is_imported_and_its_result_told(counter: Counter, tmp_path
 async def test_json_for_programs_and_the_same_file_again(counter: Counter) -> None:
     async with counter.worker():
         first = orjson.loads((await counter.hand_in(card_file([1, 2]), "-a", "demo", "--json")).out)
-    again = orjson.loads((await counter.hand_in(None, "-a", "demo", "--json")).out)
-    assert again == first
+    ended = await counter.hand_in(None, "-a", "demo", "--json")
+    assert orjson.loads(ended.out) == first
+    assert "不再重复导入；以下是当时的结果" in ended.err
     assert (first["status"], first["total"], first["imported"], first["error"]) == ("done", 2, 2, None)
     assert first["result"].endswith(".csv")
 

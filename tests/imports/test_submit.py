@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import asyncpg
@@ -119,3 +120,19 @@ async def test_a_file_that_cannot_be_imported_is_refused_at_the_desk(
 async def test_a_folder_is_refused(desk: Desk, tmp_path: Path) -> None:
     with pytest.raises(FileRefusedError, match="文件无法读取"):
         await desk.hand_in(tmp_path)
+
+
+async def test_a_pipe_is_refused_and_not_waited_for(desk: Desk, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    for path in (pipe, Path("/dev/zero")):
+        with pytest.raises(FileRefusedError, match="不是普通文件"):
+            await desk.hand_in(path)
+
+
+async def test_a_file_that_is_too_large_is_not_read(desk: Desk, tmp_path: Path) -> None:
+    path = tmp_path / "large.csv"
+    with path.open("wb") as file:
+        file.truncate(2**33)
+    with pytest.raises(FileRefusedError, match="文件过大"):
+        await desk.hand_in(path)

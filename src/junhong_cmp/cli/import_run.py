@@ -15,6 +15,7 @@ from junhong_cmp.asynq.connection import open_redis
 from junhong_cmp.cli.import_desk import exit_code, open_database
 from junhong_cmp.cli.import_screen import ProgressView, report
 from junhong_cmp.cli.import_watch import watch
+from junhong_cmp.cli.inspection import moment
 from junhong_cmp.cli.service_errors import explained
 from junhong_cmp.config import Settings
 from junhong_cmp.db.pool import Pool
@@ -54,6 +55,9 @@ def run_import(settings: Settings, order: ImportOrder) -> int:
 async def _carry_out(settings: Settings, order: ImportOrder, facts: FileFacts) -> int:
     async with open_import_run(settings) as run:
         task = await run.submit(order, facts)
+        if task.status.is_final:
+            when = moment(task.finished_at)
+            typer.echo(f"此文件已于 {when} 为该账号导入过，不再重复导入；以下是当时的结果", err=True)
         try:
             if order.watch is not False:
                 lines_too = order.watch is True

@@ -112,15 +112,15 @@ class FileInspector:
         if self._format is None:
             self._start += data
             if len(self._start) < START_BYTES:
-                self._refuse_large(self._limits.file_bytes)
+                refuse_large(self._size, self._limits.file_bytes)
                 return
             data, self._start = self._start, b""
             self._settle_format(data)
         if self._format is FileFormat.TEXT:
-            self._refuse_large(self._limits.file_bytes)
+            refuse_large(self._size, self._limits.file_bytes)
             self._offer(data, final=False)
         else:
-            self._refuse_large(self._workbook_limits.file_bytes)
+            refuse_large(self._size, self._workbook_limits.file_bytes)
 
     def finish(self) -> FileFacts:
         """Return the facts once all bytes were fed.
@@ -143,10 +143,6 @@ class FileInspector:
         self._format = recognise_format(start)
         self._candidates = _candidates_for(start)
 
-    def _refuse_large(self, limit: int) -> None:
-        if self._size > limit:
-            raise FileRefusedError(f"文件过大：超过 {limit} 字节，请拆分后再导入")
-
     def _offer(self, data: bytes, *, final: bool) -> _Candidate:
         self._candidates = [one for one in self._candidates if one.accept(data, final=final)]
         if not self._candidates:
@@ -155,6 +151,12 @@ class FileInspector:
         if _line_count(best) > self._limits.lines:
             raise FileRefusedError(f"行数过多：超过 {self._limits.lines} 行，请拆分后再导入")
         return best
+
+
+def refuse_large(size: int, limit: int) -> None:
+    """Refuse a file of more than ``limit`` bytes."""
+    if size > limit:
+        raise FileRefusedError(f"文件过大：超过 {limit} 字节，请拆分后再导入")
 
 
 def _line_count(candidate: _Candidate) -> int:

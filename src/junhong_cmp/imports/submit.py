@@ -1,6 +1,7 @@
 """Handing a file in: checked, stored, recorded, enqueued."""
 
 import asyncio
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -12,8 +13,9 @@ from junhong_cmp.asynq.errors import TaskIdConflictError
 from junhong_cmp.cards.account_store import find_account
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.errors import system_reason
-from junhong_cmp.imports.encoding import FileFacts, FileInspector
+from junhong_cmp.imports.encoding import FileFacts, FileInspector, refuse_large
 from junhong_cmp.imports.errors import AccountUnknownError, FileRefusedError
+from junhong_cmp.imports.limits import ImportLimits
 from junhong_cmp.imports.model import ImportTask
 from junhong_cmp.imports.store import NewImport, create_import
 from junhong_cmp.imports.tasks import message_for
@@ -94,14 +96,25 @@ def inspect_file(path: Path) -> FileFacts:
         FileRefusedError: it can't be read, or can't be imported as it is.
 
     """
-    inspector = FileInspector()
+    limits = ImportLimits()
+    inspector = FileInspector(limits)
     try:
+        _refuse_unusable(path, limits)
         with path.open("rb") as file:
             while piece := file.read(_PIECE_BYTES):
                 inspector.feed(piece)
     except OSError as error:
         raise FileRefusedError(f"文件无法读取：{path}：{system_reason(error)}") from error
     return inspector.finish()
+
+
+def _refuse_unusable(path: Path, limits: ImportLimits) -> None:
+    """Refuse without a look inside what takes very long to read, or can be read only once."""
+    found = path.stat()
+    if stat.S_ISREG(found.st_mode):
+        refuse_large(found.st_size, limits.file_bytes)
+    elif not stat.S_ISDIR(found.st_mode):  # opening a folder says what it is
+        raise FileRefusedError(f"文件无法读取：{path}：不是普通文件（管道或设备），请先保存为文件")
 
 
 async def _enqueue(client: Client, import_id: int) -> None:
