@@ -59,6 +59,7 @@ class DayCarrier:
     def __init__(
         self, account: AccountPlan, habits: Mapping[str, Habit], plan: Plan, scale: TimeScale
     ) -> None:
+        self.numbers = frozenset(habits)
         self.answers: list[Answer] = []
         self.calls: list[Call] = []
         self.refused: list[str] = []

@@ -82,6 +82,12 @@ class SimulatedDay:
                 await worker.wait_exit()
                 worker = await self._start_worker()
             await self._reach(self.plan.end, worker)
+            latest = self.scale.now() + self.scale.simulated(timedelta(seconds=_SLACK_S))
+            await wait_until(
+                lambda: not self._unread() or self.scale.now() > latest,
+                timeout=2 * _SLACK_S,
+                description="every card was read once more",
+            )
             code = await worker.stop()
             assert code == 0, "\n".join(worker.raw[-20:])
         return await self._judge()
@@ -132,6 +138,7 @@ class SimulatedDay:
 
     def _environment(self) -> dict[str, str]:
         limit_ms = int(self.plan.call_limit / timedelta(milliseconds=1))
+        turn_ms = limit_ms + 2000
         return {
             "JUNHONG_REDIS_URL": self.redis_url,
             "JUNHONG_POSTGRES_DSN": self.postgres_dsn,
@@ -142,8 +149,8 @@ class SimulatedDay:
             "JUNHONG_GATEWAY_READ_TIMEOUT": f"{limit_ms}ms",
             "JUNHONG_GATEWAY_TOTAL_TIMEOUT": f"{limit_ms}ms",
             "JUNHONG_QUEUE_CONCURRENCY": "256",
-            "JUNHONG_POLLING_VISIBILITY": "6s",
-            "JUNHONG_POLLING_TURN_TIMEOUT": "4s",
+            "JUNHONG_POLLING_VISIBILITY": f"{turn_ms}ms",
+            "JUNHONG_POLLING_TURN_TIMEOUT": f"{turn_ms}ms",
             "JUNHONG_POLLING_PUT_BACK": "500ms",
             "JUNHONG_POLLING_RECONCILE_EVERY": "5s",
             "JUNHONG_LEASE_TTL": "3s",
@@ -168,7 +175,7 @@ class SimulatedDay:
         calls = [call for carrier in self.carriers.values() for call in carrier.calls]
         recorded = await recorded_totals(self.pool)
         differing = mismatches(totals_of(answers), recorded)
-        lost, doubled = await self._lost(calls), overlaps(calls)
+        lost, doubled = await self._lost(), overlaps(calls)
         figures = {
             "cards": len(self.plan.accounts) * self.plan.cards_per_account,
             "simulated_hours": round((self.plan.end - self.plan.begin) / timedelta(hours=1), 2),
@@ -182,16 +189,23 @@ class SimulatedDay:
         refused = Counter(word for carrier in self.carriers.values() for word in carrier.refused)
         return Verdict(figures, differing, lost, doubled, refused, answers)
 
-    async def _lost(self, calls: list[Call]) -> list[str]:
+    def _unread(self) -> set[str]:
+        """Return the cards nobody was told of since all was in order again."""
+        unread: set[str] = set()
+        for carrier in self.carriers.values():
+            read = {
+                call.iccid
+                for call in carrier.calls
+                if call.op == "usage" and call.outcome == "ok" and call.at >= self.plan.healed
+            }
+            unread |= carrier.numbers - read
+        return unread
+
+    async def _lost(self) -> list[str]:
         """Return cards that stand in no shard or in two, or were not read since all was in order again."""
-        faults, since = [], self.plan.healed
-        read = {
-            call.iccid for call in calls if call.op == "usage" and call.outcome == "ok" and call.at >= since
-        }
+        faults = [f"{iccid}: not read since {self.plan.healed}" for iccid in sorted(self._unread())]
         places = {kind: await self._places(kind) for kind in _POLLED_KINDS}
         for row in await self.pool.fetch("SELECT id, iccid FROM iot_card ORDER BY id"):
-            if row["iccid"] not in read:
-                faults.append(f"{row['iccid']}: not read since {since}")
             faults += [
                 f"{row['iccid']}: in {found} shards of {kind}"
                 for kind in _POLLED_KINDS

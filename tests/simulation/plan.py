@@ -78,8 +78,9 @@ class Plan:
 
     Attributes:
         factor: simulated seconds in a real one.
-        guard: how long before and after each midnight of China carriers give no answers. A call must not
-            take longer: what it says would count for another day than the carrier gave it on.
+        guard: how long before and after each midnight of China carriers give no answers. No call should take
+            longer in real time: what it says would count for another day than the carrier gave it on.
+        call_limit: real time after which a caller gives up; what it is told then nobody writes down.
         noise: how long counters are stale or low after a cycle's start.
         beat: how long a counter that wavers shows the one thing, then the other.
         habits: when cards of a habit show it; one instant for ``RESET``.
@@ -190,7 +191,7 @@ def minutes() -> Plan:
             Habit.JUMP: [Window(_at(28, 23, 58, 30), _at(28, 23, 59))],
         },
         intervals_s={"carddata": 1, "cardstatus": 3, "realname": 6},
-        call_limit=timedelta(seconds=1.8),
+        call_limit=timedelta(seconds=8),
         environment={"JUNHONG_POLLING_MAX_BACKOFF": "2s"},
     )
 
