@@ -6,7 +6,7 @@ import time
 import psutil
 import pytest
 from tests.chaos.checker import Event
-from tests.chaos.fleet import DEFAULT, SHORT, TUNED, Fleet, Lease, kill
+from tests.chaos.fleet import CARDS, DEFAULT, SHORT, TUNED, Fleet, Lease, kill
 from tests.waiting import wait_until
 from tests.worker_process import WorkerProcess
 
@@ -16,6 +16,8 @@ pytestmark = pytest.mark.chaos
 
 KILLS = 10
 LIMITS = {"failover_s_max": 20.0, "failover_tuned_s_max": 7.0, "handover_s_max": 3.0}
+FROZEN_LEASES = {DEFAULT: 1, TUNED: 3}
+"""For so many leases a leader is frozen: one is enough for a successor, three for whatever that one does."""
 CRASH = {DEFAULT: "failover_s_max", TUNED: "failover_tuned_s_max"}
 
 
@@ -80,17 +82,17 @@ async def test_p3_three_leaders_one_killed_ten_times_in_a_row(fleet: Fleet, card
 
 
 @pytest.mark.parametrize("lease", [DEFAULT, TUNED], ids=["default", "tuned"])
-async def test_p4_leader_frozen_between_claim_and_enqueue(
-    fleet: Fleet, cards: list[Card], lease: Lease
-) -> None:
+async def test_p4_leader_frozen_between_claim_and_enqueue(fleet: Fleet, lease: Lease) -> None:
+    """Cards come when a standby waits: its start is no part of the fail-over."""
     fleet.lease = lease
-    frozen = await fleet.enlist("leader", failpoint="after_claim:stop:3", started=False)
-    await fleet.event("elected")
-    await fleet.enlist("leader")
+    frozen = await fleet.enlist("leader", failpoint="after_claim:stop:3")
+    standby = await fleet.enlist("leader")
+    await standby.wait_for("已有主节点，本实例热备")
+    cards = await fleet.issue_cards(CARDS)
     stopped = (await fleet.event("failpoint"))["mono"]
     _, election = await leads(fleet, since=stopped)
     keep(fleet, CRASH[lease], election["mono"] - stopped)
-    await wait_s(3 * lease.ttl - (time.monotonic() - stopped))
+    await wait_s(FROZEN_LEASES[lease] * lease.ttl - (time.monotonic() - stopped))
     frozen.signal(signal.SIGCONT)
     await fleet.event("demote", since=stopped, pid=frozen.pid, limit_s=lease.renew + 1)
     await fleet.judge(cards)
