@@ -49,6 +49,15 @@ async def test_one_queue(redis: Redis, inspector: Inspector) -> None:
         await inspector.queue("other")
 
 
+async def test_a_name_that_is_no_text_hides_no_other_queue(redis: Redis, inspector: Inspector) -> None:
+    await wire.put(redis, "a")
+    await redis.sadd("asynq:queues", b"\xff\xfe")
+    foreign, own = sorted(await inspector.queues(), key=lambda info: info.pending)
+    assert (foreign.pending, own.queue, own.pending) == (0, QUEUE, 1)
+    await inspector.delete_queue(QUEUE, force=True)
+    assert await redis.smembers("asynq:queues") == {b"\xff\xfe"}
+
+
 @pytest.mark.single_node("reads one server's statistics of commands")
 async def test_figures_take_two_round_trips_however_many_queues(redis: Redis, inspector: Inspector) -> None:
     await Broker(redis).register_queue(*(f"q{number:03}" for number in range(300)))

@@ -70,7 +70,7 @@ async def test_a_worker_of_each_role_and_an_operator_need_no_more(
     standby = next(worker for worker in workers[:2] if worker is not leader)
     await standby.wait_for("当选主节点")
     await platform.redis.flushall()  # everything is made anew, the generation and the notices too
-    await platform.all_polled(cards, since=now_s())
+    await platform.all_polled(cards, since=now_s(), limit_s=150)  # first, polls it forgot of may have to end
     await platform.wait_for_firing("import_redrive")
     await platform.pool.execute("UPDATE carrier_account SET monthly_quota = 1000000")  # Redis counts it
     for words in (("status",), ("queue", "ls"), ("polling", "now", "--account", "demo"), ("account", "ls")):

@@ -26,8 +26,9 @@ class QueueDesk:
         self._clock = clock
 
     async def names(self) -> list[str]:
-        """Return the registered queues by name."""
-        return sorted(raw.decode() for raw in await self._redis.execute_command("SMEMBERS", ALL_QUEUES))
+        """Return the registered queues by name; one whose name is no UTF-8 hides no other."""
+        found = await self._redis.execute_command("SMEMBERS", ALL_QUEUES)
+        return sorted({raw.decode(errors="replace") for raw in found})
 
     async def require(self, queue: str) -> None:
         """Raise :class:`QueueNotFoundError` unless the queue is registered."""
