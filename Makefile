@@ -62,7 +62,7 @@ interop: setup ## against Go's Asynq, its command line and asynqmon (needs Go; R
 	JUNHONG_TEST_REDIS=$(REDIS) $(PYTEST) -n 4 --dist loadfile -m interop tests/interop
 
 chaos: setup ## kill, freeze, cut, flush: a fleet broken on purpose; ends with one JSON line
-	$(PYTEST) -q -n 3 --dist worksteal -m chaos tests/chaos tests/db/test_retrying.py
+	$(PYTEST) -q -n 4 --dist load --maxschedchunk 1 -m chaos tests/chaos tests/db/test_retrying.py
 
 simulate-day: setup ## two days and a bit in minutes, over two billing days; ends with one JSON line
 	$(PYTEST) -q -n 0 -m simulation tests/simulation

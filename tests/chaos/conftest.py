@@ -9,11 +9,18 @@ import pytest
 from redis.asyncio import Redis
 from tests.chaos.figures import PROPERTY, FigureCollector, encode
 from tests.chaos.fleet import CARDS, INTERVAL_S, Fleet
+from tests.chaos.schedule import rank
 from tests.scenarios.platform import Platform
 
 from junhong_cmp.cards.model import Card
 
 _FIGURES = FigureCollector()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if "not chaos" not in config.option.markexpr:
+        items.sort(key=lambda item: rank(item.nodeid))
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
