@@ -21,7 +21,9 @@ print("confined", flush=True)
 """
 
 
-def run(script: str, *, parent: int | None = None, folder: Path) -> subprocess.CompletedProcess[str]:
+def run(
+    script: str, *, parent: int | None = None, folder: Path, own_session: bool = False
+) -> subprocess.CompletedProcess[str]:
     order = ParserOrder(
         format=FileFormat.XLSX,
         encoding="",
@@ -40,6 +42,7 @@ def run(script: str, *, parent: int | None = None, folder: Path) -> subprocess.C
         text=True,
         check=False,
         cwd=folder,
+        start_new_session=own_session,
     )
 
 
@@ -63,3 +66,18 @@ def test_it_can_use_no_more_than_it_was_given(script: str, code: int, said: str,
     assert done.returncode == code
     assert said in done.stderr
     assert [one.stat().st_size for one in tmp_path.iterdir() if one.name != "out"] == []
+
+
+AUTOGROUP = Path("/proc/self/autogroup")
+TELL_NICENESS = f"import os; print(os.nice(0), open({str(AUTOGROUP)!r}).read().split()[-1])"
+
+
+@pytest.mark.skipif(not AUTOGROUP.exists(), reason="this kernel does not group processes by session")
+def test_it_gives_way_to_other_sessions_too_but_leaves_those_of_others_alone(tmp_path: Path) -> None:
+    here = AUTOGROUP.read_text(encoding="ascii")
+    with_us = run(TELL_NICENESS, folder=tmp_path)
+    alone = run(TELL_NICENESS, folder=tmp_path, own_session=True)
+    niceness = min(os.nice(0) + 5, 19)
+    assert alone.stdout.splitlines()[1:] == [f"{niceness} 5"]
+    assert with_us.stdout.splitlines()[1:] == [f"{niceness} {here.split()[-1]}"]
+    assert AUTOGROUP.read_text(encoding="ascii") == here

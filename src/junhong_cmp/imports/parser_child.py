@@ -12,6 +12,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import IO, BinaryIO, Final
@@ -32,6 +33,7 @@ _ROWS_A_FRAME: Final = 250
 _PARENT_DEATH_SIGNAL: Final = 1
 _PIECE_BYTES: Final = 64 * 1024
 _NICENESS: Final = 5
+_AUTOGROUP: Final = Path("/proc/self/autogroup")
 
 
 def main(argument: str) -> int:
@@ -56,7 +58,7 @@ def confine(order: ParserOrder) -> None:
         ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != order.parent:
             raise SystemExit(1)
-    os.nice(_NICENESS)
+    _give_way()
     cpu = max(1, int(order.cpu.total_seconds()))
     memory = order.parser_limits.address_space
     limits = {
@@ -69,6 +71,15 @@ def confine(order: ParserOrder) -> None:
         _, most = resource.getrlimit(kind)
         soft, hard = (one if most == resource.RLIM_INFINITY else min(one, most) for one in pair)
         resource.setrlimit(kind, (soft, hard))
+
+
+def _give_way() -> None:
+    os.nice(_NICENESS)
+    if os.getsid(0) == os.getpid():
+        # Linux may share the processors among sessions first: alone in one, a process would get as much as
+        # the worker with all its threads, however nice it is to others of its session.
+        with suppress(OSError):
+            _AUTOGROUP.write_text(str(_NICENESS), encoding="ascii")
 
 
 def _send_rows(file: BinaryIO, out: IO[bytes], order: ParserOrder) -> None:
