@@ -13,7 +13,18 @@ from junhong_cmp.asynq.scripting import LuaScript
 
 
 async def run_tests(mutant: str, tests: Sequence[str], cache: Path) -> tuple[int, str]:
-    arguments = ("-q", "-x", "--tb=line", "-p", "tests.chaos.mutant", "-o", f"cache_dir={cache}", *tests)
+    arguments = (
+        "-q",
+        "-x",
+        "--tb=line",
+        "-p",
+        "no:randomly",
+        "-p",
+        "tests.chaos.mutant",
+        "-o",
+        f"cache_dir={cache}",
+        *tests,
+    )
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
