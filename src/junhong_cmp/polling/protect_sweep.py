@@ -1,10 +1,8 @@
 """Cards the rules would stop or resume, found in PostgreSQL whoever missed them before."""
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import Enum
 from typing import Final
 
 import structlog
@@ -17,6 +15,9 @@ from junhong_cmp.db.pool import Conn, Pool
 from junhong_cmp.polling.card_tasks import CardTasks
 from junhong_cmp.polling.config_manager import PollingConfigManager
 from junhong_cmp.polling.protection import billing_terms
+from junhong_cmp.polling.sweep_queries import CANDIDATES, EXTENT, SweepCause
+
+__all__ = ["ProtectSweep", "SweepCause", "count_candidates"]
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -26,59 +27,11 @@ _BUSY_S: Final = 150
 """For how long a run may keep an account busy: half the time to the next one, the rest is for its polls."""
 
 _IN_SERVICE: Final = [str(status) for status in IN_SERVICE]
-
-
-class SweepCause(Enum):
-    """Why cards are looked for; the values are the words of the log."""
-
-    USAGE = "用量超限"
-    ROLLOVER = "周期结转"
-    EXPIRY = "到期"
-
-
-# A coarse look that may find too many: the task decides, card by card. What failed rests (see RETRY_AFTER).
-_CANDIDATES = """
-    SELECT c.id FROM iot_card AS c
-    WHERE c.account_id = $1 AND c.id > $2 AND c.deleted_at IS NULL
-        AND $3::text IS NOT NULL AND $4::timestamptz IS NOT NULL AND $5::text[] IS NOT NULL
-        AND {condition}
-        AND NOT EXISTS (
-            SELECT FROM card_operation AS o WHERE o.card_id = c.id AND (
-                o.status IN ('pending', 'sent')
-                OR (o.status IN ('failed', 'unknown') AND o.sends > 0
-                    AND o.updated_at > $4 - interval '6 hours')))
-    ORDER BY c.id LIMIT $6
-"""
-_CONDITIONS: Final[Mapping[SweepCause, str]] = {
-    SweepCause.USAGE: """
-        c.cycle = $3 AND c.status = ANY ($5) AND (
-            (c.threshold_kb > 0 AND c.cycle_used_kb >= c.threshold_kb)
-            OR EXISTS (
-                SELECT FROM data_plan AS p
-                WHERE p.account_id = c.account_id AND p.name = c.plan AND c.cycle_used_kb >= p.quota_kb)
-            OR EXISTS (
-                SELECT FROM data_pool AS d
-                WHERE d.id = c.pool_id AND d.cycle = $3
-                    AND d.used_kb >= coalesce(nullif(d.threshold_kb, 0), d.capacity_kb)
-                    AND coalesce(nullif(d.threshold_kb, 0), d.capacity_kb) > 0))
-        AND NOT EXISTS (
-            SELECT FROM card_operation AS o
-            WHERE o.card_id = c.id AND o.kind = 'stop' AND o.status = 'done' AND o.cycle = $3
-                AND o.reason IN ('over_plan', 'threshold', 'pool'))
-    """,
-    SweepCause.ROLLOVER: """
-        c.status = 'suspended' AND c.stop_reason IN ('over_plan', 'threshold', 'pool') AND NOT EXISTS (
-            SELECT FROM card_operation AS o
-            WHERE o.card_id = c.id AND o.kind = 'stop' AND o.status = 'done' AND o.cycle >= $3
-                AND o.reason = c.stop_reason)
-    """,
-    SweepCause.EXPIRY: """
-        c.expires_at <= $4 AND c.status = ANY ($5) AND NOT EXISTS (
-            SELECT FROM card_operation AS o
-            WHERE o.card_id = c.id AND o.kind = 'stop' AND o.status = 'done' AND o.reason = 'expired'
-                AND o.updated_at >= c.expires_at)
-    """,
-}
+_PERIOD_S: Final = 300
+_SLICES: Final = 12
+_SMALL_SPAN: Final = 20_000
+"""Ids of an account that are looked at together; more are looked at a slice a run, all within an hour."""
+_LAST_ID: Final = 2**63 - 1
 
 
 @dataclass(slots=True)
@@ -114,11 +67,13 @@ class ProtectSweep:
         if terms is None:
             return 0
         cycle = billing_cycle(now, terms.billing_day, terms.tz)
-        query = _CANDIDATES.format(condition=_CONDITIONS[cause])
         most = min(_MOST_PER_RUN, max(self.page, int(account.qps * _BUSY_S)))
-        handed, after_id = 0, 0
+        after_id, last_id = (0, _LAST_ID) if cause is not SweepCause.USAGE else await self._slice(account)
+        handed = 0
         while not draining.is_set() and handed < most:
-            rows = await self.pool.fetch(query, account.id, after_id, cycle, now, _IN_SERVICE, self.page)
+            rows = await self.pool.fetch(
+                CANDIDATES[cause], account.id, after_id, cycle, now, _IN_SERVICE, self.page, last_id
+            )
             ids = [row["id"] for row in rows]
             handed += await self.tasks.protect(ids)
             if len(ids) < self.page:
@@ -128,20 +83,43 @@ class ProtectSweep:
             log.info("停复机待判定", account=account.code, cause=cause.value, cards=handed)
         return handed
 
+    async def _slice(self, account: CarrierAccount) -> tuple[int, int]:
+        """Return between which ids to look this time: no run reads all cards of a large account.
+
+        Readings that cross a line are seen as they are written, and used-up pools by themselves; what is
+        left to find is what a crash has swallowed. All is looked at if a plan or the account just changed.
+        """
+        extent = await self.pool.fetchrow(EXTENT, account.id)
+        if extent is None or extent["first_id"] is None:
+            return 0, 0
+        before, last = extent["first_id"] - 1, extent["last_id"]
+        slices = min(_SLICES, -(-(last - before) // _SMALL_SPAN))
+        if extent["is_changed"] or slices <= 1:
+            return before, last
+        # Half a period off, so that a firing a little early or late takes no slice twice.
+        turn = int(self.clock.now().timestamp() + _PERIOD_S / 2) // _PERIOD_S % slices
+        width = -(-(last - before) // slices)
+        return before + turn * width, min(before + (turn + 1) * width, last)
+
 
 async def count_candidates(conn: Conn, account: CarrierAccount, cause: SweepCause, now: datetime) -> int:
-    """Return how many cards sweeps of the account would hand over, did it ask for that: too many, if any."""
+    """Return how many cards sweeps of the account would hand over, did it ask for that: too many, if any.
+
+    Those of used-up pools count as usage.
+    """
     terms = billing_terms(account)
     if terms is None:
         return 0
-    query = f"SELECT count(*) FROM ({_CANDIDATES.format(condition=_CONDITIONS[cause])}) AS c"  # noqa: S608 - constant
+    causes = (cause, SweepCause.POOL) if cause is SweepCause.USAGE else (cause,)
+    parts = " UNION ".join(f"({CANDIDATES[part]})" for part in causes)
+    query = f"SELECT count(*) FROM ({parts}) AS c"  # noqa: S608 - constants
     cycle = billing_cycle(now, terms.billing_day, terms.tz)
-    return int(await conn.fetchval(query, account.id, 0, cycle, now, _IN_SERVICE, None))
+    return int(await conn.fetchval(query, account.id, 0, cycle, now, _IN_SERVICE, None, _LAST_ID))
 
 
 def _concerns(cause: SweepCause, account: CarrierAccount) -> bool:
     match cause:
-        case SweepCause.USAGE:
+        case SweepCause.USAGE | SweepCause.POOL:
             return account.protect_enabled
         case SweepCause.EXPIRY:
             return account.stop_on_expiry
