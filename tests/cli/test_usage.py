@@ -47,6 +47,8 @@ def test_notes_tell_what_a_value_may_be(capsys: pytest.CaptureFixture[str]) -> N
     assert "用法：junhong import [选项] FILE" in page
     assert "--account, -a CODE" in page
     assert "（必填）" in page
+    assert "默认 ）" not in page, "an empty default is none"
+    assert all(f"  {name} " in page for name in ("watch", "cancel", "ls"))
 
 
 def test_without_arguments_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

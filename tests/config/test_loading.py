@@ -291,6 +291,17 @@ def test_a_password_of_its_own_goes_into_the_dsn(tmp_path: Path, dsn: str, whole
     assert {"p@ss/", "p%40ss%2F"} <= set(resolution.secrets)
 
 
+def test_a_fallback_counts_where_no_source_gives_a_value(tmp_path: Path) -> None:
+    fallbacks = {"redis.url": "unix:///unused", "worker.role": "consumer"}
+    given = {"JUNHONG_POSTGRES_DSN": "postgresql://h/d", "JUNHONG_WORKER_ROLE": "leader"}
+    resolution = config.resolve(environ=given, cwd=tmp_path, fallbacks=fallbacks)
+    assert resolution.settings.redis.url.get_secret_value() == "unix:///unused"
+    assert resolution.settings.worker.role is WorkerRole.LEADER
+    assert origin_of(resolution, "JUNHONG_REDIS_URL") == "默认值"
+    with pytest.raises(ConfigError, match="JUNHONG_REDIS_URL"):
+        config.resolve(environ=given | {"JUNHONG_REDIS_URL": "http://h"}, cwd=tmp_path, fallbacks=fallbacks)
+
+
 def test_two_passwords_are_one_too_many(tmp_path: Path) -> None:
     assert problems(tmp_path, JUNHONG_POSTGRES_PASSWORD="other") == (
         "JUNHONG_POSTGRES_DSN 中已有密码，不能再设置 JUNHONG_POSTGRES_PASSWORD",

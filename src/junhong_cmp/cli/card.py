@@ -7,7 +7,7 @@ import typer
 
 from junhong_cmp.cli.card_order import resume_card, stop_card
 from junhong_cmp.cli.options import AsJson, ConfigFile, PostgresDsn
-from junhong_cmp.cli.settings import load_settings
+from junhong_cmp.cli.settings import Service, load_settings
 from junhong_cmp.cli.usage import ChineseCommand, ChineseGroup
 
 Number = Annotated[str, typer.Argument(metavar="ICCID", help="19 或 20 位")]
@@ -53,7 +53,7 @@ def export_cards(
     postgres_dsn: PostgresDsn = None,
 ) -> None:
     """Write live cards to a file or to standard output."""
-    settings = load_settings({"config": config_file, "postgres.dsn": postgres_dsn})
+    settings = load_settings({"config": config_file, "postgres.dsn": postgres_dsn}, without=Service.REDIS)
     from junhong_cmp.cli.card_run import ExportOrder, run_export  # noqa: PLC0415 - a wrong configuration first
 
     order = ExportOrder(account_code=account, status=status, kind=kind, out=None if out == "-" else Path(out))
@@ -68,7 +68,7 @@ def show_card(
     postgres_dsn: PostgresDsn = None,
 ) -> None:
     """Print all there is about one card."""
-    settings = load_settings({"config": config_file, "postgres.dsn": postgres_dsn})
+    settings = load_settings({"config": config_file, "postgres.dsn": postgres_dsn}, without=Service.REDIS)
     from junhong_cmp.cli.card_run import run_show  # noqa: PLC0415 - as above
 
     raise SystemExit(run_show(settings, iccid, limit=limit, as_json=as_json))

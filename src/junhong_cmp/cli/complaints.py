@@ -12,7 +12,7 @@ from typer._click.exceptions import (  # not exported by typer, and the only way
 )
 from typer.core import TyperGroup
 
-from junhong_cmp.cli.usage import label_of, limits_of, path_of, usage_line
+from junhong_cmp.cli.usage import choices_of, label_of, limits_of, path_of, usage_line
 
 _FIRST_CHINESE: Final = "\u4e00"
 _PATH_REASONS: Final = {
@@ -36,7 +36,8 @@ def _sentence(error: TyperException) -> str:
         case MissingParameter():
             return f"缺少 {_name(error)}"
         case BadParameter():
-            return f"{_name(error)} 的值无效：{_reason(error)}"
+            is_of_the_whole = error.param is None and error.param_hint is None
+            return _reason(error) if is_of_the_whole else f"{_name(error)} 的值无效：{_reason(error)}"
         case NoSuchOption():
             near = f"，是否应为 {'、'.join(sorted(error.possibilities))}" if error.possibilities else ""
             return f"没有选项 {error.option_name}{near}"
@@ -61,6 +62,8 @@ def _reason(error: BadParameter) -> str:
     for ending, reason in _PATH_REASONS.items():
         if error.message.endswith(ending):
             return reason
+    if choices := choices_of(error.param):
+        return f"须为 {'、'.join(choices)} 之一"
     limits = limits_of(error.param)
     return f"须为数字，{limits}" if limits else "须为数字"
 

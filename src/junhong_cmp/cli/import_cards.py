@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Annotated, Final
 
 import typer
-from typer._click import Command, Context  # typer keeps the types of its own methods here
+from typer._click import Command, Context, HelpFormatter  # typer keeps the types of its own methods here
 
 from junhong_cmp.cli.options import AsJson, ConfigFile, PostgresDsn, RedisUrl
-from junhong_cmp.cli.settings import load_settings
+from junhong_cmp.cli.settings import Service, load_settings
 from junhong_cmp.cli.usage import ChineseCommand, ChineseGroup
 from junhong_cmp.config import Settings
 from junhong_cmp.errors import ConfigError
@@ -41,6 +41,13 @@ ImportId = Annotated[int, typer.Argument(metavar="编号", min=1, help="导入�
 
 class ImportGroup(ChineseGroup):
     """An import group takes a file right behind its name; a file named like a command needs ``./``."""
+
+    def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """Show the command that goes unnamed first: it is what the group is for."""
+        unnamed = self.commands[_DEFAULT]
+        unnamed.format_help(Context(unnamed, info_name="", parent=ctx), formatter)
+        formatter.write("\n")
+        super().format_help(ctx, formatter)
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
         """Take what is no command for the arguments of the one that takes a file, which goes unnamed."""
@@ -104,7 +111,7 @@ def watch_import(
     postgres_dsn: PostgresDsn = None,
 ) -> None:
     """Watch an import until it is final."""
-    settings = load_settings({"config": config_file, "postgres.dsn": postgres_dsn})
+    settings = load_settings({"config": config_file, "postgres.dsn": postgres_dsn}, without=Service.REDIS)
     from junhong_cmp.cli.import_desk import run_watch  # noqa: PLC0415 - as above
 
     raise SystemExit(run_watch(settings, import_id, as_json=as_json))
@@ -114,7 +121,7 @@ def cancel_import(
     import_id: ImportId, config_file: ConfigFile = None, postgres_dsn: PostgresDsn = None
 ) -> None:
     """Cancel an import that is not final."""
-    settings = load_settings({"config": config_file, "postgres.dsn": postgres_dsn})
+    settings = load_settings({"config": config_file, "postgres.dsn": postgres_dsn}, without=Service.REDIS)
     from junhong_cmp.cli.import_desk import run_cancel  # noqa: PLC0415 - as above
 
     raise SystemExit(run_cancel(settings, import_id))
@@ -129,7 +136,7 @@ def list_imports(
     postgres_dsn: PostgresDsn = None,
 ) -> None:
     """Print the latest imports, the newest first."""
-    settings = load_settings({"config": config_file, "postgres.dsn": postgres_dsn})
+    settings = load_settings({"config": config_file, "postgres.dsn": postgres_dsn}, without=Service.REDIS)
     from junhong_cmp.cli.import_desk import run_list  # noqa: PLC0415 - as above
 
     run_list(settings, limit, as_json=as_json)

@@ -16,7 +16,7 @@ from junhong_cmp.asynq.errors import AsynqError
 from junhong_cmp.asynq.inspector import Inspector
 from junhong_cmp.asynq.states import TaskState
 from junhong_cmp.cli.service_errors import explained
-from junhong_cmp.cli.settings import load_settings
+from junhong_cmp.cli.settings import Service, load_settings
 
 REFUSED = 1
 """Exit code: the queues were reached, but what was asked for is not there or not allowed."""
@@ -40,7 +40,9 @@ class Access:
             typer.Exit: refused, and the user has been told why.
 
         """
-        settings = load_settings({"config": self.config_file, "redis.url": self.redis_url})
+        settings = load_settings(
+            {"config": self.config_file, "redis.url": self.redis_url}, without=Service.POSTGRES
+        )
         try:
             with explained(action):
                 return asyncio.run(_with_inspector(settings.redis.url.get_secret_value(), work))

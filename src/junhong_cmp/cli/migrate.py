@@ -5,7 +5,7 @@ import asyncio
 import typer
 
 from junhong_cmp.cli.options import ConfigFile, PostgresDsn
-from junhong_cmp.cli.settings import load_settings
+from junhong_cmp.cli.settings import Service, load_settings
 from junhong_cmp.cli.usage import ChineseCommand
 
 
@@ -16,7 +16,9 @@ def register(app: typer.Typer) -> None:
 
 def migrate(config_file: ConfigFile = None, postgres_dsn: PostgresDsn = None) -> None:
     """Apply what is missing; say from which version to which."""
-    settings = load_settings({"config": config_file, "postgres.dsn": postgres_dsn}).postgres
+    settings = load_settings(
+        {"config": config_file, "postgres.dsn": postgres_dsn}, without=Service.REDIS
+    ).postgres
     from junhong_cmp.cli.service_errors import explained  # noqa: PLC0415 - a wrong configuration must not wait
     from junhong_cmp.db import migrate as migrations  # noqa: PLC0415 - as above
 

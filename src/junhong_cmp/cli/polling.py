@@ -138,7 +138,7 @@ def poll_now(
         print_json(asdict(report))
         return
     typer.echo(
-        f"立即到期的轮询 {report.hastened} 次，正在进行或已到期 {report.under_way} 次，"
+        f"立即到期的轮询 {report.hastened} 次，正在进行或片刻后自会到期 {report.under_way} 次，"
         f"不轮询的卡 {report.not_polled} 张"
     )
 

@@ -16,7 +16,7 @@ from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.cli.database import open_configured_pool
 from junhong_cmp.cli.inspection import REFUSED
 from junhong_cmp.cli.service_errors import explained
-from junhong_cmp.cli.settings import load_settings
+from junhong_cmp.cli.settings import Service, load_settings
 from junhong_cmp.config import Settings
 from junhong_cmp.db.pool import Conn, Pool
 from junhong_cmp.db.schema import check_schema
@@ -50,7 +50,7 @@ class PollingAccess:
             async with pool.acquire() as conn:
                 return await work(conn)
 
-        return self.run_with_settings(action, with_connection)
+        return self._run(action, with_connection, without=Service.REDIS)
 
     def run_with_queue(
         self, action: str, work: Callable[[Pool, PollingQueueManager], Awaitable[_Result]]
@@ -70,12 +70,22 @@ class PollingAccess:
 
     def run_with_settings(self, action: str, work: Callable[[Pool, Settings], Awaitable[_Result]]) -> _Result:
         """Do ``work`` with the pool and what else is configured; raises as :meth:`run` does."""
+        return self._run(action, work)
+
+    def _run(
+        self,
+        action: str,
+        work: Callable[[Pool, Settings], Awaitable[_Result]],
+        *,
+        without: Service | None = None,
+    ) -> _Result:
         settings = load_settings(
             {
                 "config": self.config_file,
                 "postgres.dsn": self.postgres_dsn,
                 "redis.url": self.redis_url,
-            }
+            },
+            without=without,
         )
         try:
             with explained(action):

@@ -1,8 +1,9 @@
 """Help of the command line in Chinese: typer's own is English and cuts long Chinese lines off."""
 
 from collections.abc import Iterator, Sequence
+from enum import Enum, EnumType
 from shutil import get_terminal_size
-from typing import Final
+from typing import Final, get_args
 
 from rich.cells import cell_len
 from typer._click import (
@@ -86,7 +87,7 @@ def _notes(parameter: Parameter) -> Iterator[str]:
         return
     if limits := limits_of(parameter):
         yield limits
-    if parameter.show_default and not parameter.is_flag and parameter.default is not None:
+    if parameter.show_default and not parameter.is_flag and parameter.default not in (None, ""):
         yield f"默认 {parameter.default}"
     if isinstance(parameter.envvar, str):
         yield f"环境变量 {parameter.envvar}"
@@ -98,6 +99,16 @@ def limits_of(parameter: Parameter | None) -> str:
     if low is None:
         return "" if high is None else f"不大于 {high}"
     return f"不小于 {low}" if high is None else f"{low} 到 {high}"
+
+
+def choices_of(parameter: Parameter | None) -> list[str]:
+    """Return the words a parameter takes; none if it takes others too."""
+    descriptor = getattr(parameter, "type_descriptor", None)
+    annotation = getattr(descriptor, "annotation", None)
+    kinds: list[type[Enum]] = [
+        kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, EnumType)
+    ]
+    return [str(member.value) for kind in kinds for member in kind]
 
 
 def _table(rows: Sequence[tuple[str, str]]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -75,12 +75,17 @@ def resolve(
     flags: Mapping[str, object] | None = None,
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
+    fallbacks: Mapping[str, object] | None = None,
 ) -> Resolution:
-    """Do what :func:`load` does, and say where every value came from."""
+    """Do what :func:`load` does, and say where every value came from.
+
+    ``fallbacks`` give, by dotted path, what no source does, for callers that can do without a needed setting.
+    """
     variables = derive_variables(Settings)
     layers = _read_layers(
         flags or {}, os.environ if environ is None else environ, cwd or Path.cwd(), variables
     )
+    layers.append(replace(read_flags(fallbacks or {}, variables), origin=DEFAULT_ORIGIN))
     raw, origins = _overlay(layers, variables)
     problems = [problem for layer in layers for problem in layer.problems]
     warnings = [warning for layer in layers for warning in layer.warnings]
@@ -106,7 +111,7 @@ def _read_layers(
     environ: Mapping[str, str],
     cwd: Path,
     variables: Mapping[str, Variable],
-) -> Sequence[Layer]:
+) -> list[Layer]:
     own_flags = {path: value for path, value in flags.items() if path != CONFIG_FLAG}
     dotenv, dotenv_config = read_dotenv(cwd / ".env", variables)
     layers = [read_flags(own_flags, variables), read_environment("环境变量", environ, variables), dotenv]
