@@ -116,7 +116,7 @@ class TestQueueManager:
         await queue.add_many(CARDDATA, 7, [(1, 1000)])
         batch = await queue.claim(shard, epoch=EPOCH, limit=1, visibility=timedelta(minutes=1))
         await queue.take_notices(EPOCH)
-        started = await queue.start(CARDDATA, 7, 1, batch.claims[0].claim)
+        started = await queue.start(queue.shard(CARDDATA, 7, 1), 1, batch.claims[0].claim)
         assert started is not None
         due = started.now_ms + later_ms
         assert await queue.write_back(shard, 1, started.claim, due)

@@ -28,7 +28,9 @@ async def test_thousands_of_cards_are_added_claimed_started_and_written_back(red
     batches = await queue.claim_many(dict.fromkeys(shards, 1000), epoch=1, visibility=MINUTE)
     claims = [claim for batch in batches if not isinstance(batch, Exception) for claim in batch.claims]
     assert {claim.card_id for claim in claims} == {card for card, _ in cards}
-    started = await asyncio.gather(*(queue.start(CARDDATA, 7, one.card_id, one.claim) for one in claims))
+    started = await asyncio.gather(
+        *(queue.start(queue.shard(CARDDATA, 7, one.card_id), one.card_id, one.claim) for one in claims)
+    )
     now = await queue.now_ms()
     written = await asyncio.gather(
         *(
@@ -86,7 +88,7 @@ async def test_an_error_of_one_shard_reaches_its_callers_only(redis: Redis) -> N
     cards = range(1, 21)
     await redis.set(keys.shard_due(queue.shards([7], [CARDDATA])[0]), "not a set")
     results = await asyncio.gather(
-        *(queue.start(CARDDATA, 7, card, 5) for card in cards), return_exceptions=True
+        *(queue.start(queue.shard(CARDDATA, 7, card), card, 5) for card in cards), return_exceptions=True
     )
     broken = [card for card in cards if queue.shard(CARDDATA, 7, card).number == 0]
     failed = [card for card, result in zip(cards, results, strict=True) if isinstance(result, ResponseError)]
@@ -123,11 +125,12 @@ async def test_redis_away_is_told_to_every_caller_once(redis: Redis, redis_serve
     queue = PollingQueueManager(redis)
     await redis_server.stop()
     results = await asyncio.gather(
-        *(queue.start(CARDDATA, 7, card, 5) for card in range(1, 200)), return_exceptions=True
+        *(queue.start(queue.shard(CARDDATA, 7, card), card, 5) for card in range(1, 200)),
+        return_exceptions=True,
     )
     assert all(isinstance(result, FAULTS) for result in results)
     await redis_server.start()
-    assert await queue.start(CARDDATA, 7, 1, 5) is None
+    assert await queue.start(queue.shard(CARDDATA, 7, 1), 1, 5) is None
 
 
 async def test_a_scan_meets_every_card_and_skips_foreign_members(redis: Redis) -> None:

@@ -195,9 +195,9 @@ class PollingQueueManager:
         self._clock.note(notices.now_ms)
         return notices
 
-    async def start(self, task_type: TaskType, account_id: int, card_id: int, claim: int) -> Started | None:
+    async def start(self, shard: ShardId, card_id: int, claim: int) -> Started | None:
         """Start a claimed card; None when the claim was superseded or the card removed."""
-        return await self.batches.start(self.shard(task_type, account_id, card_id), card_id, claim)
+        return await self.batches.start(shard, card_id, claim)
 
     async def write_back(self, shard: ShardId, card_id: int, claim: int, next_due: int) -> bool:
         """Let a started card wait until ``next_due`` ms; False when the claim was superseded."""

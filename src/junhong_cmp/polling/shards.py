@@ -1,13 +1,12 @@
 """Which shard a card waits in, and the stable hash behind shards and phases."""
 
-from dataclasses import dataclass
 from hashlib import blake2b
+from typing import NamedTuple
 
 from junhong_cmp.polling.tasks import TaskType
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ShardId:
+class ShardId(NamedTuple):
     """One sorted set of waiting cards: a part of one carrier account for one task type."""
 
     task_type: TaskType

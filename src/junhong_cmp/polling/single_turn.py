@@ -51,10 +51,10 @@ class SingleTurn:
 
     async def _start(self, payload: PollPayload, task_type: TaskType) -> Turn | None:
         account_id, card_id = payload.account_id, payload.card_id
-        started = await self.queue_manager.start(task_type, account_id, card_id, payload.claim)
+        shard = self.queue_manager.shard(task_type, account_id, card_id)
+        started = await self.queue_manager.start(shard, card_id, payload.claim)
         if started is None:
             return None
-        shard = self.queue_manager.shard(task_type, account_id, card_id)
         return Turn(task_type, payload, shard, started, self.clock.monotonic())
 
     async def _finish(self, turn: Turn, ending: Ending) -> None:
