@@ -15,9 +15,12 @@ import pytest
 from tests.scenarios.platform import Platform
 from tests.waiting import wait_until
 from tests.worker_process import environment
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from junhong_cmp.cards.account_store import find_account
 from junhong_cmp.cli import app as cli
+from junhong_cmp.cli.signals import StopSignals
 from junhong_cmp.config.settings import Settings
 from junhong_cmp.config.variables import derive_variables
 from junhong_cmp.db.pool import Pool
@@ -88,6 +91,29 @@ def test_the_table_lists_the_commands_there_are(name: str) -> None:
     assert list(dict.fromkeys(listed)) == list(cli.COMMANDS)  # a command may have several rows
 
 
+@pytest.mark.parametrize("name", READMES)
+def test_the_table_lists_the_parts_of_each_group(name: str) -> None:
+    rows = re.findall(
+        r"^\| `junhong ([a-z-]+) ([a-z|\\]+)", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE
+    )
+    listed = {group: set(parts.replace("\\", "").split("|")) for group, parts in rows}
+    app = get_command(cli.build_app([], StopSignals()))
+    assert isinstance(app, TyperGroup)
+    groups = {name: set(each.commands) for name, each in app.commands.items() if isinstance(each, TyperGroup)}
+    groups["import"].remove("file")  # goes unnamed, and has a row of its own
+    assert listed == groups
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_every_page_is_found_from_here(name: str) -> None:
+    linked = set(re.findall(r"\]\(((?:docs|src)/[^)#]+?)/?\)", (ROOT / name).read_text(encoding="utf-8")))
+    for page in [*(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("README.md")]:
+        path = page.relative_to(ROOT)
+        alone = path.parent.name not in {"adr", "carriers"}  # these are listed by their folder
+        assert str(path if alone else path.parent) in linked
+    assert all((ROOT / path).exists() for path in linked)
+
+
 def test_every_command_is_tried_here() -> None:
     assert set(COMMANDS) == TRIED_HERE | set(EXPORTS) | set(WORKERS) | set(FIRST)
 
@@ -99,7 +125,12 @@ def test_the_readme_opens_with_its_two_commands() -> None:
 async def test_make_run_polls_until_ctrl_c_and_leaves_nothing_behind(data_folder: Path) -> None:
     env = environment(JUNHONG_DATA_DIR=str(data_folder / "data"))
     async with shell("make run", env) as run:
-        await read_until(run, "滞后 p95")
+        seen = await read_until(run, "滞后 p95")
+        redis, postgres = (re.findall(rf"{name}：(\S+)（", seen)[0] for name in ("Redis", "PostgreSQL"))
+        services = environment(JUNHONG_REDIS_URL=redis, JUNHONG_POSTGRES_DSN=postgres)
+        async with shell(".venv/bin/junhong status --json", services) as status:
+            said, _ = await status.communicate()
+        assert json.loads(said)["leadership"]["leader"]["name"] == "demo"
         os.killpg(run.pid, signal.SIGINT)
         assert run.stdout is not None
         rest = (await run.stdout.read()).decode()

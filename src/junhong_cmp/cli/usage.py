@@ -1,7 +1,7 @@
 """Help of the command line in Chinese: typer's own is English and cuts long Chinese lines off."""
 
 from collections.abc import Iterator, Sequence
-from enum import Enum, EnumType
+from enum import Enum
 from shutil import get_terminal_size
 from typing import Final, get_args
 
@@ -105,10 +105,8 @@ def choices_of(parameter: Parameter | None) -> list[str]:
     """Return the words a parameter takes; none if it takes others too."""
     descriptor = getattr(parameter, "type_descriptor", None)
     annotation = getattr(descriptor, "annotation", None)
-    kinds: list[type[Enum]] = [
-        kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, EnumType)
-    ]
-    return [str(member.value) for kind in kinds for member in kind]
+    kinds = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
+    return [str(member.value) for kind in kinds if issubclass(kind, Enum) for member in kind]
 
 
 def _table(rows: Sequence[tuple[str, str]]) -> Iterator[str]:
