@@ -13,18 +13,8 @@ from junhong_cmp.asynq.scripting import LuaScript
 
 
 async def run_tests(mutant: str, tests: Sequence[str], cache: Path) -> tuple[int, str]:
-    arguments = (
-        "-q",
-        "-x",
-        "--tb=line",
-        "-p",
-        "no:randomly",
-        "-p",
-        "tests.chaos.mutant",
-        "-o",
-        f"cache_dir={cache}",
-        *tests,
-    )
+    plugins = ("-p", "no:randomly", "-p", "tests.chaos.mutant")
+    arguments = ("-q", "-x", "--tb=line", *plugins, "-o", f"cache_dir={cache}", *tests)
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
