@@ -1,8 +1,9 @@
 """One chunk of rows, all or nothing: cards, outcomes and progress in a single transaction."""
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from junhong_cmp.cards.model import Card
 from junhong_cmp.cards.store import find_by_iccids, insert_cards
@@ -14,6 +15,8 @@ from junhong_cmp.imports.rows import Candidate
 from junhong_cmp.imports.store import advance_import, lock_import
 
 Outcome: TypeAlias = Candidate | RowResult
+_STRETCH: Final = 100
+"""Rows decided at a time: whoever else shares the event loop must not wait for a whole chunk."""
 
 
 class SupersededError(CardImportError):
@@ -55,7 +58,10 @@ async def write_chunk(conn: Conn, import_id: int, account_id: int, chunk: Chunk)
     older_ids = {card.id for card in known.values()} - new_ids
     first_lines = await find_first_lines(conn, import_id, older_ids) if older_ids else {}
     judge = _Judge(account_id, known, new_ids, first_lines)
-    results = [judge.decide(outcome) for outcome in chunk.outcomes]
+    results: list[RowResult] = []
+    for start in range(0, len(chunk.outcomes), _STRETCH):
+        results += [judge.decide(outcome) for outcome in chunk.outcomes[start : start + _STRETCH]]
+        await asyncio.sleep(0)
     await record_rows(conn, import_id, results)
     await advance_import(conn, import_id, chunk.next_line, results)
     return created
