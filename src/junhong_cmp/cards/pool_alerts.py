@@ -10,7 +10,8 @@ from junhong_cmp.cards.limits import PoolState
 from junhong_cmp.cards.usage import CycleId
 from junhong_cmp.db.pool import Conn, Pool
 
-# The heaviest user stands for its pool. A pool whose cards have all left has nobody to tell about.
+# The heaviest user stands for its pool; one that has stood for another pool already, and moved, cannot again.
+# A pool whose cards have all left has nobody to tell about.
 _CANDIDATES = """
     SELECT d.id, d.name, d.capacity_kb, d.threshold_kb, d.cycle, d.used_kb, heaviest.id AS card_id
     FROM data_pool AS d
@@ -18,6 +19,9 @@ _CANDIDATES = """
             SELECT c.id FROM iot_card AS c
             WHERE c.pool_id = d.id AND c.deleted_at IS NULL AND c.cycle = $2
                 AND ($3::text IS NULL OR c.category = $3)
+                AND NOT EXISTS (
+                    SELECT FROM alert_event AS e
+                    WHERE e.card_id = c.id AND e.rule_id = $5 AND e.cycle = $2 AND e.level = $6)
             ORDER BY c.cycle_used_kb DESC, c.id LIMIT 1) AS heaviest
     WHERE d.account_id = $1 AND d.cycle = $2 AND d.capacity_kb > 0 AND d.used_kb >= d.capacity_kb * $4::float8
         AND NOT EXISTS (

@@ -170,3 +170,32 @@ async def test_plans_and_pools_are_told_of_where_no_reading_has(
         (plan, cards[3].id, CYCLE, "warning"),  # 900 of 1000
         (shared, cards[3].id, CYCLE, "critical"),  # 1800 of 2000; the heaviest user stands for all
     ]
+
+
+async def test_a_card_that_changed_pools_keeps_no_pool_from_its_alert(
+    plant: Plant, account: CarrierAccount, sweep: AlertSweep, protect: ProtectSweep
+) -> None:
+    shared = await add_alert_rule(plant.pool, "pool_usage", 0.9)
+    heavy, light = await add_cards(plant.pool, account, 2)
+    first, second = [
+        await plant.pool.fetchval(
+            "INSERT INTO data_pool (account_id, name, capacity_kb) VALUES ($1, $2, 1000) RETURNING id",
+            account.id,
+            name,
+        )
+        for name in ("甲", "乙")
+    ]
+    await plant.pool.execute(
+        "UPDATE iot_card SET cycle = $1, pool_id = $2,"
+        " cycle_used_kb = CASE WHEN id = $3 THEN 2000 ELSE 10 END",
+        CYCLE,
+        first,
+        heavy.id,
+    )
+    await fire(AlertCheckHandler(sweep, protect))
+    await plant.pool.execute("UPDATE iot_card SET pool_id = $1", second)
+    await plant.pool.execute("UPDATE data_pool SET updated_at = now() - interval '1 hour'")
+    for _ in range(2):
+        await fire(AlertCheckHandler(sweep, protect))
+    told = await plant.pool.fetch("SELECT rule_id, card_id, pool_id FROM alert_event ORDER BY pool_id")
+    assert [tuple(row) for row in told] == [(shared, heavy.id, first), (shared, light.id, second)]
