@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import shutil
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
+from tests.asynq.secured import CERTIFICATES, SHOWN, TRUST, program_with_tls, tls_settings
 from tests.asynq.serving import Recorder, open_bench
 from tests.redis_servers import free_ports
 from tests.waiting import wait_until
@@ -19,17 +19,9 @@ from junhong_cmp.asynq.connection import open_redis
 from junhong_cmp.asynq.inspector import Inspector
 from junhong_cmp.embedded.process import ChildProcess, ProcessSpec
 
-CERTIFICATES = Path(__file__).parent / "certificates"
-TRUST = f"ssl_ca_certs={CERTIFICATES}/authority.pem"
 ADDRESSES = ("127.0.0.1", "127.0.0.2")  # the certificate is for the first
-SHOWN = f"ssl_certfile={CERTIFICATES}/client.pem&ssl_keyfile={CERTIFICATES}/client.key"
 
 pytestmark = pytest.mark.single_node("has a server of its own")
-
-
-def program_with_tls() -> str | None:
-    program = shutil.which("redis-server")
-    return program if program is not None and b"libssl.so" in Path(program).read_bytes() else None
 
 
 async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -72,14 +64,7 @@ async def native(data_folder: Path) -> AsyncIterator[int]:
     if program is None:
         pytest.skip("no redis-server with TLS on PATH")
     (port,) = free_ports(1)
-    options = {
-        "port": "0",
-        "tls-port": str(port),
-        "tls-cert-file": str(CERTIFICATES / "server.pem"),
-        "tls-key-file": str(CERTIFICATES / "server.key"),
-        "tls-ca-cert-file": str(CERTIFICATES / "authority.pem"),
-        "save": "",
-    }
+    options = {**tls_settings(port), "save": ""}
     flags = [part for name, value in options.items() for part in (f"--{name}", value)]
     flags += ["--bind", *ADDRESSES]
     process = ChildProcess(
