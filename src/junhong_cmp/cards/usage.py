@@ -151,11 +151,11 @@ def _late_reading(state: UsageState, used_kb: int, at: datetime, terms: BillingT
 
 def _within_cycle(state: UsageState, used_kb: int, at: datetime, *, is_early: bool) -> UsageChange:
     growth = used_kb - state.cycle_used_kb
-    seen = _seen(state, used_kb, at)
     if growth >= 0:
-        return UsageChange(seen._replace(cycle_used_kb=used_kb), delta_kb=growth)
+        return UsageChange(UsageState(state.cycle, used_kb, used_kb, at, state.previous_kb), delta_kb=growth)
     # A dip is reported when it begins or deepens, not for as long as it lasts.
     deepens = state.last_reading_kb is None or used_kb < state.last_reading_kb
+    seen = _seen(state, used_kb, at)
     return UsageChange(seen, anomaly=UsageAnomaly.ROLLBACK if deepens and not is_early else None)
 
 

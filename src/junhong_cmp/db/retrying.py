@@ -63,10 +63,20 @@ async def in_transaction(pool: Pool, work: Callable[[Conn], Awaitable[T]]) -> T:
     ``work`` may therefore run more than once and must keep its effects in the database. An
     outage is raised at once; its commit may have happened, so ``work`` has to be idempotent.
     """
+
+    async def transact(conn: Conn) -> T:
+        async with conn.transaction():
+            return await work(conn)
+
+    return await retried(pool, transact)
+
+
+async def retried(pool: Pool, transact: Callable[[Conn], Awaitable[T]]) -> T:
+    """Run ``transact``, which makes one transaction itself, as :func:`in_transaction` runs its ``work``."""
     for attempt in range(1, MAX_ATTEMPTS + 1):
         try:
-            async with pool.acquire() as conn, conn.transaction():
-                return await work(conn)
+            async with pool.acquire() as conn:
+                return await transact(conn)
         except asyncpg.PostgresError as error:
             if not is_conflict(error) or attempt == MAX_ATTEMPTS:
                 raise

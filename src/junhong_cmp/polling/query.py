@@ -8,7 +8,7 @@ from junhong_cmp.cards.model import Card
 from junhong_cmp.cards.observations import Recorded
 from junhong_cmp.db.batching import MicroBatcher
 from junhong_cmp.db.pool import Conn, Pool
-from junhong_cmp.db.retrying import in_transaction
+from junhong_cmp.db.retrying import retried
 from junhong_cmp.gateway.client import CardRef, GatewayAccount, GatewayCall, GatewayClient
 from junhong_cmp.gateway.errors import GatewayError
 from junhong_cmp.polling.tasks import TaskType
@@ -54,9 +54,9 @@ class PollQuery(Protocol[A]):
 def recording_batcher(
     pool: Pool, record: Callable[[Conn, Sequence[W]], Awaitable[list[Recorded]]], name: str
 ) -> MicroBatcher[W, Recorded]:
-    """Return a batcher that records observations, a batch a transaction."""
+    """Return a batcher that records observations, a batch a transaction; ``record`` makes it."""
 
     async def flush(writes: Sequence[W]) -> Sequence[Recorded]:
-        return await in_transaction(pool, lambda conn: record(conn, writes))
+        return await retried(pool, lambda conn: record(conn, writes))
 
     return MicroBatcher(flush, name=name)
