@@ -159,6 +159,47 @@ async def test_d6_a_placed_operation_whose_commit_was_not_answered_is_found_and_
             await pool.close()
 
 
+STATEMENTS = {
+    "limits": b"FROM iot_card AS c\n        LEFT JOIN data_plan",
+    "past": b"FROM unnest($1::bigint[]) AS w (id)",
+    "place": b"INSERT INTO card_operation",
+    "last sent": b"SELECT max(sent_at)",
+    "begin": b"SET sent_at = $2",
+    "settle": b"SET status = $3",
+    "card": b"SET\n            status = $2",
+}
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+async def test_d6_whichever_answer_of_the_database_is_lost_the_card_is_stopped_once(
+    plant: Plant, redis: Redis, card: Card, postgres_dsn: str, clock: FakeClock, statement: str
+) -> None:
+    parts = urlsplit(postgres_dsn)
+    host = parse_qs(parts.query).get("host", [parts.hostname or ""])[0]
+    target = f"unix://{host}/.s.PGSQL.{parse_qs(parts.query).get('port', ['5432'])[0]}"
+    async with FaultProxy(target) as proxy:
+        dsn = f"postgresql://{parts.username or 'postgres'}@127.0.0.1:{proxy.port}{parts.path}"
+        pool = await open_pool(dsn, max_size=4)
+        through = Plant(pool, dsn, redis, gateway=plant.gateway)
+        rules = RuleParts(through, clock)
+        try:
+            await through.config.refresh()
+            proxy.cut_after(STATEMENTS[statement])
+            with pytest.raises(PutBack, match="依赖暂不可用"):
+                await rules.run_protect(card)
+            for _ in range(3):
+                await rules.run_protect(card)
+                clock.advance(ASK_AFTER * 2)
+                await rules.followup().run(asyncio.Event())
+            assert await rules.operations() == STOPPED
+            assert (await rules.reload(card)).stop_reason is StopReason.THRESHOLD
+            stops = [operation for operation, _ in plant.gateway.calls if operation == "stop"]
+            assert len(stops) == 1, plant.gateway.calls
+        finally:
+            await through.close()
+            await pool.close()
+
+
 async def test_d9_a_card_deleted_while_it_is_stopped_stays_deleted(
     plant: Plant, rules: RuleParts, card: Card, monkeypatch: pytest.MonkeyPatch
 ) -> None:
