@@ -55,6 +55,27 @@ async def test_a_task_longer_than_its_lease_is_not_run_twice(bench: Bench, *, th
     assert await bench.counter("failed") == 0
 
 
+async def test_a_spoiled_queue_costs_the_others_no_lease(bench: Bench) -> None:
+    gate = Gate()
+    await bench.serve(gate, queues={"a": 1, "b": 1, "c": 1})
+    for queue in ("a", "b", "c"):
+        await bench.enqueue("long", queue=queue)
+    await wait_until(lambda: len(gate.entered) == 3, description="all run")
+    with capture_logs() as logs:
+        await bench.redis.execute_command("SET", queue_keys("b").lease, "foreign")
+        await asyncio.sleep(4)  # lease 2 s + margin 1 s
+    for queue in ("a", "c"):
+        lease = queue_keys(queue).lease
+        assert await bench.redis.execute_command("ZCOUNT", lease, time.time(), "+inf") == 1
+    assert len(await bench.redis.execute_command("ZRANGE", "asynq:servers", 0, -1)) == 1
+    assert [log["event"] for log in logs if log.get("duty") == "续租：b"] == ["Redis 操作失败，将自动重试"]
+    await bench.redis.execute_command("DEL", queue_keys("b").lease)
+    gate.opened.set()
+    for queue in ("a", "b", "c"):
+        await bench.wait_size("active", 0, queue)
+        assert await bench.counter("processed", queue) == 1
+
+
 async def test_a_blocked_event_loop_keeps_its_leases_and_is_told(bench: Bench) -> None:
     recorder = Recorder(lambda task: time.sleep(4) if task.type == "blocking" else None)
     with capture_logs() as logs:

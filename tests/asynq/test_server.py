@@ -305,6 +305,27 @@ async def test_strict_priority_serves_the_higher_queue_first(bench: Bench) -> No
     assert [task.type for task in recorder.seen] == ["high"] * 50 + ["low"] * 50
 
 
+@pytest.mark.parametrize("concurrency", [1, 5, 20])
+@pytest.mark.parametrize("strict", [True, False])
+async def test_a_spoiled_queue_rests_and_keeps_no_other_waiting(
+    bench: Bench, concurrency: int, *, strict: bool
+) -> None:
+    pending = queue_keys("spoiled").pending
+    await bench.redis.execute_command("SET", pending, "foreign")
+    await bench.enqueue_many(200, queue="sound")
+    recorder = Recorder()
+    queues = {"spoiled": 6, "sound": 1}
+    with capture_logs() as logs:
+        await bench.serve(recorder, queues=queues, strict_priority=strict, concurrency=concurrency)
+        await wait_until(lambda: len(recorder.seen) == 200, timeout=5, description="the sound queue is empty")
+        await asyncio.sleep(0.5)
+    told = [log["duty"] for log in logs if log["log_level"] == "warning"]
+    assert told.count("取任务：spoiled") == 1
+    await bench.redis.execute_command("DEL", pending)
+    await bench.enqueue("late", queue="spoiled")
+    await wait_until(lambda: recorder.seen[-1].type == "late", description="it is served once it is sound")
+
+
 async def test_a_timeout_cancels_the_handler_and_waits_for_its_end(bench: Bench) -> None:
     ended: list[str] = []
 

@@ -9,7 +9,7 @@ import structlog
 
 from junhong_cmp.asynq.acker import Acker
 from junhong_cmp.asynq.broker_types import Ack, AckKind, DequeueResult
-from junhong_cmp.asynq.outages import FAULTS, Backoff, OutageLog
+from junhong_cmp.asynq.outages import FAULTS, Backoff, OutageLog, is_outage
 from junhong_cmp.asynq.processor import Processor
 from junhong_cmp.asynq.queue_order import QueueOrder
 from junhong_cmp.asynq.server_config import ServerConfig
@@ -27,7 +27,8 @@ class Fetcher:
     It never holds a task it cannot start at once. Between rounds it waits for
     ``signal``: a slot became free, a queue may have work, or it is to stop. Two
     hands fetch half of the slots each, so that Redis is busy with one's script
-    while handlers of the other's tasks run.
+    while handlers of the other's tasks run. A queue whose keys somebody spoiled
+    rests like a paused one; the others are served on.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Fetcher:
         self._signal = signal
         self._backoff = Backoff(config.intervals.backoff_cap)
         self._outage = OutageLog("取任务")
+        self._spoiled = {queue: OutageLog(f"取任务：{queue}") for queue in config.queues}
         self._stopping = asyncio.Event()
         # What an admission lets in is known only once a task has been seen: then one hand at a time.
         self._hands = 1 if self._admission is not None or config.concurrency <= _MOST_OF_ONE_HAND else 2
@@ -86,7 +88,7 @@ class Fetcher:
         self._asked += left  # for every queue at once: the other hand must not count on these slots
         try:
             for queue, count in plan:
-                await self._take(queue, count)
+                await self._try_take(queue, count)
                 self._asked -= count
                 left -= count
                 self._outage.worked()
@@ -97,6 +99,17 @@ class Fetcher:
         finally:
             self._asked -= left
         return bool(plan)
+
+    async def _try_take(self, queue: str, count: int) -> None:
+        try:
+            await self._take(queue, count)
+        except FAULTS as error:
+            if is_outage(error):
+                raise
+            self._spoiled[queue].failed(error)
+            self._wakeups.found_paused(queue)
+        else:
+            self._spoiled[queue].worked()
 
     async def _take(self, queue: str, count: int) -> None:
         asked_at = time.monotonic()

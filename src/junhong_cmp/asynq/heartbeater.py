@@ -12,7 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from junhong_cmp.asynq.asynq_pb2 import ServerInfo, WorkerInfo
 from junhong_cmp.asynq.broker import Broker
 from junhong_cmp.asynq.in_flight import InFlight, InFlightTable
-from junhong_cmp.asynq.outages import FAULTS, Backoff, OutageLog
+from junhong_cmp.asynq.outages import FAULTS, Backoff, OutageLog, is_outage
 from junhong_cmp.asynq.server_config import Intervals
 
 log = structlog.stdlib.get_logger(__name__)
@@ -49,6 +49,7 @@ class Heartbeater:
         self._info = info
         self._on_lost = on_lost
         self._outage = OutageLog("续租与心跳")
+        self._spoiled = {queue: OutageLog(f"续租：{queue}") for queue in info.queues}
         self._backoff = Backoff(_RETRY_CAP)
 
     async def run(self, broker: Broker, stopped: asyncio.Event) -> None:
@@ -67,7 +68,10 @@ class Heartbeater:
             log.info("未能清除服务器状态，稍后自动过期", error_type=type(error).__name__)
 
     async def extend_leases(self, broker: Broker) -> None:
-        """Renew every lease that is not fresh, and report those that are gone."""
+        """Renew every lease that is not fresh, and report those that are gone.
+
+        A queue whose keys somebody spoiled does not cost the tasks of the others their leases.
+        """
         now = time.monotonic()
         due: dict[str, list[InFlight]] = defaultdict(list)
         for item in self._table.snapshot():
@@ -75,7 +79,14 @@ class Heartbeater:
                 due[item.leased.queue].append(item)
         for queue, items in due.items():
             asked_at = time.monotonic()
-            lost_ids = set(await broker.extend_leases(queue, [item.leased for item in items]))
+            try:
+                lost_ids = set(await broker.extend_leases(queue, [item.leased for item in items]))
+            except FAULTS as error:
+                if is_outage(error):
+                    raise
+                self._spoiled[queue].failed(error)
+                continue
+            self._spoiled[queue].worked()
             lost = [item for item in items if item.leased.message.id in lost_ids]
             for item in items:
                 if item.leased.message.id not in lost_ids:

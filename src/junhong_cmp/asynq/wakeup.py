@@ -75,7 +75,9 @@ class Wakeups:
             self._states[queue] = _State.ASLEEP
 
     def found_paused(self, queue: str) -> None:
-        """Note that ``queue`` is paused; it is asked again after a while."""
+        """Note that ``queue`` is paused, or cannot be read; it is asked again after a while."""
+        if self._states[queue] is _State.PAUSED:
+            return  # the other of two fetchers was first
         self._states[queue] = _State.PAUSED
         delay = self._intervals.paused_check.total_seconds()
         self._pause_timers[queue] = asyncio.get_running_loop().call_later(delay, self._wake, queue)
