@@ -48,7 +48,7 @@ async def test_an_order_is_handed_to_the_workers_once(pool: Pool, redis: Redis, 
     ("arguments", "code", "words"),
     [
         (("stop", "89860099999999999999"), 1, "没有 ICCID"),
-        (("stop", "not a number"), 1, "没有 ICCID"),
+        (("stop", "not a number"), 1, "不是有效的 ICCID："),
         (("stop", "89860000000000000000", "--reason", "none"), 2, "原因不能为 none"),
         (("stop", "89860000000000000000", "--reason", "because"), 2, "--reason"),
     ],

@@ -74,7 +74,7 @@ async def test_inspect(redis: Redis, junhong: Junhong) -> None:
     page = await junhong("queue", "inspect", QUEUE)
     assert all(text in page for text in ("组", "累计处理 2", "按日统计"))
     await junhong("queue", "inspect", "none", code=1)
-    assert junhong.errors == "错误：队列不存在：none"
+    assert junhong.errors == "错误：队列不存在：none；junhong queue ls 列出现有队列"
 
 
 async def test_pause_and_resume(redis: Redis, junhong: Junhong) -> None:

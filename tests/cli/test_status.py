@@ -59,7 +59,7 @@ async def test_json(env: dict[str, str]) -> None:
 async def test_tables(env: dict[str, str]) -> None:
     async with WorkerProcess(env, arguments=("status",)) as command:
         assert await command.wait_exit() == 0, command.log_text
-    for text in ("demo[red]", "polling:carddata", "完成 5", "卡.csv"):
+    for text in ("demo[red]", "polling:carddata", "完成 5", "卡.csv", "│ 完成 │"):
         assert text in command.output
 
 

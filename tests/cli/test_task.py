@@ -30,7 +30,7 @@ async def test_ls(redis: Redis, junhong: Junhong) -> None:
     table = await junhong("task", "ls", "-q", QUEUE, "-s", "聚合中", "-g", "g")
     assert "[in] a group" in table
     await junhong("task", "ls", "-q", "none", "-s", "pending", code=1)
-    assert junhong.errors == "错误：队列不存在：none"
+    assert junhong.errors == "错误：队列不存在：none；junhong queue ls 列出现有队列"
     await junhong("task", "ls", "-q", QUEUE, "-s", "wrong", code=2)
     assert "状态只能为 pending、active" in junhong.errors
 

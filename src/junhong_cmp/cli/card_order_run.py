@@ -38,7 +38,12 @@ def run_resume(settings: Settings, number: str, request_id: str | None) -> int:
 
 
 def _order(settings: Settings, number: str, order: Order) -> int:
-    if asyncio.run(_hand_in(settings, number, order)) is None:
+    try:
+        found = asyncio.run(_hand_in(settings, number, order))
+    except IccidError as error:
+        typer.echo(f"错误：不是有效的 ICCID：{error}", err=True)
+        return REFUSED
+    if found is None:
         typer.echo(f"错误：没有 ICCID 为 {number} 的卡", err=True)
         return REFUSED
     typer.echo(f"已下达{_WORDS[order.kind]}指令，由 Worker 执行；请求号 {order.request_id}")
@@ -59,10 +64,7 @@ def _by() -> str:
 
 async def _hand_in(settings: Settings, number: str, order: Order) -> Card | None:
     """Return the card the order is for; None when there is no such card."""
-    try:
-        iccid = normalise(number).value
-    except IccidError:
-        return None
+    iccid = normalise(number).value
     async with AsyncExitStack() as stack:
         pool = await stack.enter_async_context(open_database(settings, _ORDERING))
         with explained(_ORDERING):

@@ -18,7 +18,7 @@ from junhong_cmp.cli.tables import open_console
 from junhong_cmp.imports.model import ImportStatus, ImportTask
 
 _LINE_EVERY: Final = timedelta(seconds=5)
-_STATUS_NAMES: Final = {
+STATUS_NAMES: Final = {
     ImportStatus.PENDING: "等待 Worker",
     ImportStatus.RUNNING: "导入中",
     ImportStatus.DONE: "完成",
@@ -50,7 +50,7 @@ class ProgressView:
     def __enter__(self) -> Self:
         self._progress.start()
         self._bar = self._progress.add_task(
-            _STATUS_NAMES[ImportStatus.PENDING], total=self._meter.lines, counts=""
+            STATUS_NAMES[ImportStatus.PENDING], total=self._meter.lines, counts=""
         )
         return self
 
@@ -76,7 +76,7 @@ class ProgressView:
 
 def status_name(task: ImportTask) -> str:
     """Return how people call the status of ``task``."""
-    return _STATUS_NAMES[task.status]
+    return STATUS_NAMES[task.status]
 
 
 def summary_of(task: ImportTask) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import typer
 from junhong_cmp.asynq.connection import open_redis
 from junhong_cmp.asynq.errors import AsynqError
 from junhong_cmp.asynq.inspector import Inspector
+from junhong_cmp.asynq.inspector_errors import QueueNotFoundError
 from junhong_cmp.asynq.states import TaskState
 from junhong_cmp.cli.service_errors import explained
 from junhong_cmp.cli.settings import Service, load_settings
@@ -47,7 +48,8 @@ class Access:
             with explained(action):
                 return asyncio.run(_with_inspector(settings.redis.url.get_secret_value(), work))
         except AsynqError as error:
-            typer.echo(f"错误：{error}", err=True)
+            remedy = "；junhong queue ls 列出现有队列" if isinstance(error, QueueNotFoundError) else ""
+            typer.echo(f"错误：{error}{remedy}", err=True)
             raise typer.Exit(REFUSED) from error
 
 

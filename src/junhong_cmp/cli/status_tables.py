@@ -7,8 +7,10 @@ from typing import Final
 from rich.markup import escape
 from rich.table import Table
 
+from junhong_cmp.cli.import_screen import STATUS_NAMES
 from junhong_cmp.cli.status_report import Status
 from junhong_cmp.cli.tables import open_console
+from junhong_cmp.imports.model import ImportStatus
 from junhong_cmp.leadership.lease import LeadershipView
 
 UNNAMED: Final = "未命名"
@@ -40,7 +42,8 @@ def _tables(status: Status) -> Iterator[Table]:
     imports = Table("编号", "账号", "文件", "状态", "行数", "导入", "跳过", "拒绝", title="最近的导入")
     for task in status.imports:
         names = ("id", "account", "file_name", "status", "total", "imported", "skipped", "rejected")
-        _add(imports, *(task[name] for name in names))
+        shown = {**task, "status": STATUS_NAMES[ImportStatus(str(task["status"]))]}
+        _add(imports, *(shown[name] for name in names))
     yield imports
 
 

@@ -49,7 +49,9 @@ async def stream_cards(
         if selection.account_code is not None:
             account = await find_account(conn, selection.account_code)
             if account is None:
-                raise NothingFoundError(f"账号不存在：{selection.account_code}")
+                raise NothingFoundError(
+                    f"账号不存在：{selection.account_code}；junhong account ls 列出现有账号"
+                )
             account_id = account.id
         await conn.execute(_PATIENCE)
         cursor = await conn.cursor(_CARDS, account_id, selection.status)

@@ -67,7 +67,7 @@ async def submit_import(
         account = await find_account(conn, account_code)
     if account is None:
         raise AccountUnknownError(
-            f"账号不存在：{account_code}，请先在表 carrier_account 中登记，轮询规则在 polling_config"
+            f"账号不存在：{account_code}；junhong account ls 列出现有账号，junhong account add 新建"
         )
     facts = choice.facts if choice.facts is not None else await asyncio.to_thread(inspect_file, path)
     key = f"imports/files/{account.id}/{facts.sha256}"

@@ -115,7 +115,7 @@ async def remove_rule(conn: Conn, stored: StoredConfig, name: str) -> int:
     """
     row = find_rule(stored.rows, name)
     if row is None:
-        raise RuleRefusedError(f"没有规则 {name}")
+        raise RuleRefusedError(f"没有规则 {name}；junhong polling rules ls 列出现有规则")
     await conn.execute(_DELETE, row["id"])
     return int(row["id"])
 
