@@ -233,6 +233,14 @@ async def test_a_child_that_stays_silent_is_ended() -> None:
     assert process._process.returncode == -signal.SIGKILL
 
 
+async def test_a_child_that_is_silent_but_at_work_is_let_be() -> None:
+    limits = ParserLimits(silence=timedelta(seconds=1))
+    busy = "import time; end = time.monotonic() + 4\nwhile time.monotonic() < end: pass\n"
+    body = b'["end", null]'
+    async with stand_in(busy + WRITE.format(len(body).to_bytes(4, "big") + body), limits) as process:
+        assert [frame async for frame in process.frames()] == []
+
+
 async def test_a_fault_of_ours_is_logged_with_its_place() -> None:
     body = b'["failed", "KeyError xlsx.py:7"]'
     async with stand_in(WRITE.format(len(body).to_bytes(4, "big") + body)) as process:
