@@ -116,7 +116,7 @@ class ParserProcess:
             raise FileRefusedError(_CRASHED) from error
 
     async def _read(self, out: asyncio.StreamReader, size: int) -> bytes:
-        """Read from the child; one that is silent but at work is let be, since its processor time is limited."""
+        """Read from the child; silent but at work it is let be, since its processor time is limited."""
         while True:
             used = _processor_ticks(self._process.pid)
             try:
