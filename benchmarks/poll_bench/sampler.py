@@ -13,6 +13,7 @@ BEGIN: Final = signal.SIGUSR2
 
 _EVERY_S: Final = 0.002
 _PARTS: Final = (
+    ("junhong_cmp/gateway/exchanges.py", "http"),
     ("junhong_cmp/gateway/", "gateway"),
     ("junhong_cmp/cards/", "database"),
     ("junhong_cmp/db/", "database"),
