@@ -251,12 +251,12 @@ def _check_cron(verdict: Verdict, history: History, remains: Remains) -> None:
     fired: dict[str, set[int]] = defaultdict(set)
     for entry, instant in {*told, *remains.fired}:
         fired[entry].add(instant)
-    losses = [event["wall"] for event in history["flush"]]
+    losses = [(event.get("from_wall", event["wall"]), event["wall"]) for event in history["flush"]]
     for entry, instants in fired.items():
         for instant in _missing(CronSchedule(remains.entries[entry]), sorted(instants)):
             following = min(other for other in instants if other > instant)
             before = max(other for other in instants if other < instant)
-            lost = any(before - 1 <= wall <= following + 1 for wall in losses)
+            lost = any(before - 1 <= end and start <= following + 1 for start, end in losses)
             if (entry, instant) not in remains.missed and not lost:
                 verdict.accuse("cron_unexplained", f"{entry} did not fire at {instant}, and nobody said so")
 

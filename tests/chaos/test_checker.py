@@ -182,6 +182,12 @@ def test_firings_lost_with_redis_are_explained(story: Story) -> None:
     assert "cron_unexplained" not in found_in(story)
 
 
+def test_firings_within_what_was_lost_over_some_time_are_explained(story: Story) -> None:
+    _miss_a_firing_in_silence(story)
+    story.events.append({**story.find("healed"), "op": "flush", "from_wall": 60.0, "wall": 10_000.0})
+    assert "cron_unexplained" not in found_in(story)
+
+
 def test_a_superseded_poll_owes_nothing(story: Story) -> None:
     late = copy.deepcopy(story.find("start"))
     story.events += [

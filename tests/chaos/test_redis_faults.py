@@ -117,13 +117,13 @@ async def test_r3_a_stale_replica_is_promoted(fleet: Fleet, cards: list[Card]) -
             await at_work(fleet, cards)
             stale = await stop_replicating(fleet, replica)
             await wait_s(1.0)  # all that is written meanwhile is lost
-            fleet.note("flush", wall=stale["wall"])
+            fleet.note("flush", from_wall=stale["wall"])
             proxy._target = urlsplit(replica.url)
             await fleet.redis.aclose()
             fleet.redis = replica.open()
             await primary.kill()
             proxy.reset()
-            fleet.note("flush")
+            fleet.note("flush", from_wall=stale["wall"])
             await fleet.judge(cards)
             await fleet.redis.aclose()
     finally:

@@ -61,7 +61,7 @@ class Halves:
 
     async def join(self) -> None:
         """End the old primary; its half finds the new one."""
-        self.fleet.note("flush")
+        self.fleet.note("flush", from_wall=self.fleet.events("flush")[0]["wall"])
         self.near._target = urlsplit(self.replica.url)
         await self.primary.kill()
         self.near.reset()
