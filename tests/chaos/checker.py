@@ -182,7 +182,7 @@ def _check_starts(verdict: Verdict, history: History) -> None:
 def _check_terms(verdict: Verdict, history: History) -> None:
     """Invariant 3: once a higher epoch is elected, a lower one submits nothing; an epoch has one holder.
 
-    A leader that was robbed of a lease it could trust goes on until the shards are sealed: the fence binds it.
+    A leader robbed of a lease it could trust goes on until the shards are sealed: the fence binds it.
     """
     elections = sorted((event["epoch"], event["mono"], event["pid"]) for event in history["elected"])
     for (epoch, _, pid), (other, _, other_pid) in itertools.pairwise(elections):
