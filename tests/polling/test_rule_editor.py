@@ -124,3 +124,14 @@ async def test_two_editors_follow_each_other(pool: Pool) -> None:
 async def test_accounts_of_unknown_zones_do_not_stand_in_the_way(pool: Pool) -> None:
     await add_account(pool, "lost", tz="Mars/Olympus")
     await put(pool, "好", intervals={CARDDATA: {"interval_s": 60}})
+
+
+async def test_a_rule_without_any_interval_is_refused(pool: Pool, account: CarrierAccount) -> None:
+    with pytest.raises(RuleRefusedError, match="没有任何间隔"):
+        await put(pool, "空", columns={"account_id": account.id})
+    assert await rules(pool) == []
+    await put(pool, "快", intervals={CARDDATA: {"interval_s": 60}})
+    with pytest.raises(RuleRefusedError, match="rules rm"):
+        await put(pool, "快", intervals={CARDDATA: None})
+    await put(pool, "快", columns={"priority": 3})
+    assert (await rules(pool))[0]["intervals"] == {"carddata": {"interval_s": 60}}

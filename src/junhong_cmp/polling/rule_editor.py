@@ -88,7 +88,8 @@ async def set_rule(conn: Conn, stored: StoredConfig, name: str, edit: RuleEdit) 
     """Change the rule of this name, or ``#id``, or make a new one; return its id and whether it is new.
 
     Raises:
-        RuleRefusedError: several rules have the name, there is no such id, or a value means nothing.
+        RuleRefusedError: several rules have the name, there is no such id, a value means nothing, or
+            no interval would be left.
 
     """
     _check_values(edit)
@@ -99,6 +100,10 @@ async def set_rule(conn: Conn, stored: StoredConfig, name: str, edit: RuleEdit) 
     new = {**found, **edit.columns, "intervals": _merged(found["intervals"], edit)}
     if not isinstance(new["name"], str) or not new["name"].strip():
         raise RuleRefusedError("规则名称不能为空")
+    if not new["intervals"] and (row is None or edit.intervals):
+        raise RuleRefusedError(
+            f"规则 {name} 没有任何间隔，什么也不决定：请给出 --carddata 等，或用 rules rm 删除"
+        )
     values = [new[column] for column in ("name", *list(_DEFAULTS)[:-1], "intervals", "enabled")]
     if row is None:
         return int(await conn.fetchval(_INSERT, *values)), True
