@@ -25,7 +25,7 @@ from junhong_cmp.storage.store import Storage
 class CardSource:
     """A card source streams the file of one import from storage, in bounded memory.
 
-    It is read and judged by a process of its own (docs/adr/0013), which a text is piped to and a workbook is
+    It is read and judged by a process of its own (docs/adr/0010), which a text is piped to and a workbook is
     copied for. Closing :meth:`outcomes` ends whatever is at work.
     """
 
