@@ -1,5 +1,6 @@
 """All workers go by the time of Redis, however wrong the machines they run on are."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -56,6 +57,24 @@ async def test_between_two_looks_it_goes_on_by_the_monotonic_clock(redis: Redis)
     told = clock.now()
     own.advance(HOUR)
     assert clock.now() - told == HOUR
+
+
+@pytest.mark.parametrize("skew", [timedelta(milliseconds=1), timedelta(milliseconds=-300)])
+async def test_a_clock_in_step_is_not_blurred_by_how_long_answers_take(
+    redis_url: str, skew: timedelta
+) -> None:
+    async with FaultProxy(redis_url) as proxy:
+        redis = open_redis(proxy.url)
+        own = Skewed(skew)
+        clock = SharedClock(redis, own=own)
+        proxy.stall()
+        starting = asyncio.create_task(clock.start())
+        asyncio.get_running_loop().call_later(0.2, proxy.resume)
+        await starting
+        await clock.stop()
+        await redis.aclose()
+    before, shown, after = own.now(), clock.now(), own.now()
+    assert before - CLOSE / 100 <= shown <= after + CLOSE / 100, "half the wait would be 100 ms"
 
 
 async def test_a_skew_that_comes_and_goes_is_told_once_each(redis: Redis) -> None:
