@@ -57,7 +57,7 @@ class SharedClock:
     async def start(self) -> None:
         """Ask Redis once, then now and then for as long as the clock runs."""
         await self._look()
-        self._looking = asyncio.create_task(self._keep_looking(), name="polling:clock")
+        self._looking = asyncio.create_task(self._run(), name="polling:clock")
 
     async def stop(self) -> None:
         """Ask no more; the clock goes on."""
@@ -66,7 +66,7 @@ class SharedClock:
         task, self._looking = self._looking, None
         await cancel_and_wait(task)
 
-    async def _keep_looking(self) -> None:
+    async def _run(self) -> None:
         while True:
             await asyncio.sleep(self._look_every_s)
             await self._look()

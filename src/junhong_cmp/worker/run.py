@@ -31,7 +31,7 @@ STOP_MARGIN: Final = timedelta(seconds=2)
 SWITCH_INTERVAL: Final = timedelta(milliseconds=1)
 """How long a thread that parses a file may keep the event loop waiting; the interpreter's own is 5 ms."""
 
-SHARED_LOOPS: Final = ("polling:config", "polling:stats")
+SHARED_LOOPS: Final = ("polling:clock", "polling:config", "polling:stats")
 """Names of the background tasks that every role runs besides its modules."""
 
 
