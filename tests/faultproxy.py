@@ -128,7 +128,7 @@ class FaultProxy:
             await self._flowing.wait()
             if not watch and doomed.is_set():
                 return
-            if watch and self._cuts_left > 0:
+            if watch and self._cuts_left > 0 and not doomed.is_set():  # one connection is cut but once
                 seen = seen[-len(self._pattern) :] + data
                 if self._pattern in seen:
                     self._cuts_left -= 1
