@@ -23,7 +23,7 @@ async def test_sessions_have_limits_and_speak_utc(postgres_dsn: str) -> None:
         "search_path": "public",
         "application_name": "junhong-test",
     }
-    assert idle == "1min"
+    assert idle == "15s"
 
 
 async def test_a_slow_statement_ends(postgres_dsn: str) -> None:

@@ -15,7 +15,9 @@ else:  # asyncpg's classes are generic in its stubs only
 
 _CONNECT_TIMEOUT = timedelta(seconds=10)
 _LOCK_TIMEOUT = timedelta(seconds=10)
-_IDLE_IN_TRANSACTION_TIMEOUT = timedelta(seconds=60)
+# A frozen worker keeps the rows of its open transaction from everybody else for so long. Ours take
+# milliseconds; a blocked event loop adds some seconds.
+_IDLE_IN_TRANSACTION_TIMEOUT = timedelta(seconds=15)
 _INACTIVE_CONNECTION_LIFETIME = timedelta(minutes=5)
 
 
