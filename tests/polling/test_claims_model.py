@@ -56,6 +56,7 @@ class ClaimProtocol(RuleBasedStateMachine):
         self.calls: dict[int, tuple[int, int]] = {}  # under way at the carrier: claim and end of the slot
         self.forgotten: set[int] = set()  # cards of calls under way when data was lost; while any, no claims
         self.saved: dict[str, bytes | None] = {}  # what a replica has that lags behind
+        self.given_when_saved: list[tuple[int, int]] = []
         self.epoch = 0
 
     @initialize()
@@ -158,6 +159,7 @@ class ClaimProtocol(RuleBasedStateMachine):
     @rule()
     def save(self) -> None:
         self.saved = {key: self.client.dump(key) for key in (DUE, FENCE, CLAIM)}
+        self.given_when_saved = list(self.given)
 
     @precondition(lambda self: self.saved)
     @rule()
@@ -165,7 +167,7 @@ class ClaimProtocol(RuleBasedStateMachine):
         """Promote a replica that lags behind; tasks it never heard of may still come from elsewhere.
 
         So may a task whose start it never heard of: nothing tells it from one that was never started, so it
-        is tried when no call is under way.
+        is tried when no call is under way. What was given meanwhile it may give again.
         """
         self.outlive_claims()
         for card, (claim, _) in list(self.calls.items()):
@@ -174,6 +176,7 @@ class ClaimProtocol(RuleBasedStateMachine):
             self.client.delete(key)
             if value is not None:
                 self.client.restore(key, 0, value)
+        self.given = list(self.given_when_saved)
         self.heal()
 
     def outlive_claims(self) -> None:
