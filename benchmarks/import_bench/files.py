@@ -8,7 +8,7 @@ from xlsxwriter import Workbook
 
 TITLES: Final = ("ICCID", "接入号", "IMSI", "套餐", "批次")
 _LINES_A_PIECE: Final = 64
-_LINE_BYTES: Final = 1024
+_LINE_BYTES: Final = 1200  # 2 GB of them are fewer than the rows an import may have
 _UNUSED: Final = 10_000_000_000  # behind every number of the other files
 
 

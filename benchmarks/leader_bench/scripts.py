@@ -1,6 +1,7 @@
 """Each script of polling with the largest batch it is ever given, one after the other."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -86,7 +87,10 @@ class ScriptRounds:
         held = [slot for slot in slots if isinstance(slot, Slot)]
         if len(held) != MOST_SLOTS:
             raise AssertionError(slots[0])
-        await self.meter.measure("release", self._concurrency.release_batch(held))
+        await self.meter.measure("release", self._release(held))
+
+    async def _release(self, slots: Sequence[Slot]) -> None:
+        await asyncio.gather(*(self._concurrency.release(slot) for slot in slots))
 
     async def _hand_over(self) -> None:
         await self.queue.add_places(dict.fromkeys(self._noticed, (self._now_ms, 1)))
