@@ -90,7 +90,7 @@ class ParserProcess:
                     await into.drain()
         except (BrokenPipeError, ConnectionResetError):
             return  # the child has ended, and its last frame or its exit code says why
-        except Exception:
+        except Exception:  # of any kind: the child waits for no more, and it goes on to the reader
             self._process.kill()
             raise
         finally:
