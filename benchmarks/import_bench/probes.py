@@ -1,21 +1,18 @@
-"""How long tasks wait to be picked up, by tasks that are sent at a steady pace."""
+"""Probes sent at a steady pace: how long other tasks wait to be picked up."""
 
 import asyncio
-import struct
-import time
-from pathlib import Path
 from typing import Final, Self
 
-from import_bench.worker import FORM, PROBE
+from import_bench.probe_record import BYSTANDER_QUEUE, PROBE, WORKER_QUEUE, make_probe
 from junhong_cmp.asynq.client import Client
 from junhong_cmp.asynq.task import EnqueueOptions, Task
 
-_PAUSE_S: Final = 0.02
-_OPTIONS: Final = EnqueueOptions(queue="default", max_retry=0)
+_PAUSE_S: Final = 0.01
+_OPTIONS: Final = [EnqueueOptions(queue=queue, max_retry=0) for queue in (WORKER_QUEUE, BYSTANDER_QUEUE)]
 
 
 class Probes:
-    """Probes are sent fifty times a second while their block lasts."""
+    """Probes are sent while their block lasts, close to fifty a second to each queue, in turns."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -32,16 +29,6 @@ class Probes:
 
     async def _send(self) -> None:
         while True:
-            await self._client.enqueue(Task(PROBE, struct.pack("<d", time.time())), _OPTIONS)
-            await asyncio.sleep(_PAUSE_S)
-
-
-def waits(record: Path, since: float, until: float) -> list[float]:
-    """Return how long the probes sent in that span waited, the shortest first."""
-    found = FORM.iter_unpack(record.read_bytes())
-    return sorted(waited for sent, waited in found if since <= sent < until)
-
-
-def p99(values: list[float]) -> float:
-    """Return the 99th percentile of sorted values."""
-    return values[min(len(values) - 1, len(values) * 99 // 100)]
+            for options in _OPTIONS:
+                await self._client.enqueue(Task(PROBE, make_probe()), options)
+                await asyncio.sleep(_PAUSE_S)

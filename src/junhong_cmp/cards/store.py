@@ -10,6 +10,8 @@ from junhong_cmp.cards.model import Card, NewCard
 from junhong_cmp.db.pool import Conn, Pool
 
 _INSERT_LOCK_KEY: Final = 0x6A68_6361  # "jhca"
+_ROWS_A_STATEMENT: Final = 100
+"""More would save little, and hold the event loop for milliseconds while they are encoded."""
 
 _LOCK_INSERTS = "SELECT pg_advisory_xact_lock($1)"
 # OFFSET 0 keeps the planner on the index by number: it would rather read all cards and hash them, for every
@@ -60,6 +62,13 @@ async def insert_cards(conn: Conn, account_id: int, rows: Sequence[NewCard]) -> 
     """
     news = _first_of_each_card(rows)
     await conn.execute(_LOCK_INSERTS, _INSERT_LOCK_KEY)
+    created: list[Card] = []
+    for start in range(0, len(news), _ROWS_A_STATEMENT):
+        created += await _insert(conn, account_id, news[start : start + _ROWS_A_STATEMENT])
+    return created
+
+
+async def _insert(conn: Conn, account_id: int, news: Sequence[NewCard]) -> list[Card]:
     inserted = await conn.fetch(
         _INSERT,
         account_id,

@@ -28,7 +28,7 @@ from junhong_cmp.imports.rows import check_row
 from junhong_cmp.imports.sheet_row import SheetRow
 from junhong_cmp.imports.workbook import CardSheet, open_workbook
 
-_ROWS_A_FRAME: Final = 100
+_ROWS_A_FRAME: Final = 50
 """So many are decoded in the parent's event loop at a time, in well under a millisecond."""
 _PARENT_DEATH_SIGNAL: Final = 1
 _PIECE_BYTES: Final = 64 * 1024

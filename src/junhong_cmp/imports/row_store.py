@@ -17,12 +17,14 @@ _FIRST_LINES = """
     WHERE r.task_id = $1
     GROUP BY met.card_id
 """
+# A page is bounded by its lines and not by a LIMIT: the rows have just been written, the statistics do not
+# know of them, and the planner would sort all that are left for each page.
 _PAGE = """
     SELECT line_no, status, value, card_id, reason_code, reason, warnings FROM import_row
-    WHERE task_id = $1 AND line_no > $2
+    WHERE task_id = $1 AND line_no >= $2 AND line_no < $3
     ORDER BY line_no
-    LIMIT $3
 """
+_NEXT_LINE = "SELECT min(line_no) FROM import_row WHERE task_id = $1 AND line_no >= $2"
 _LATEST = """
     SELECT card_id FROM import_row
     WHERE task_id = $1 AND status = 'imported' AND card_id IS NOT NULL
@@ -66,10 +68,11 @@ async def list_latest_imported(conn: Conn | Pool, import_id: int, limit: int) ->
 async def stream_rows(
     pool: Pool, import_id: int, *, page: int = 500
 ) -> AsyncGenerator[list[RowResult], None]:
-    """Yield the outcomes in the order of the file, a page at a time."""
-    after = 0
-    while rows := await pool.fetch(_PAGE, import_id, after, page):
-        after = rows[-1]["line_no"]
+    """Yield the outcomes in the order of the file, at most ``page`` at a time."""
+    first = 0
+    while (first := await pool.fetchval(_NEXT_LINE, import_id, first)) is not None:
+        rows = await pool.fetch(_PAGE, import_id, first, first + page)
+        first += page
         yield [
             RowResult(
                 line_no=row["line_no"],

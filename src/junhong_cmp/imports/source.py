@@ -116,6 +116,7 @@ class CardSource:
                     self._notes = [str(note) for note in content]
                 else:
                     yield decode_rows(content)
+                    await asyncio.sleep(0)  # many frames may have come, and none of them is waited for
 
     @asynccontextmanager
     async def _local_copy(self) -> AsyncGenerator[IO[bytes], None]:
