@@ -2,8 +2,7 @@
 
 python benchmarks/bench_asynq.py            the comparison with Go; ends with one line of JSON
 python benchmarks/bench_asynq.py --leak     two million tasks through one process
-    python benchmarks/bench_asynq.py --peers    other Python queues, in an environment of their own
-python benchmarks/bench_asynq.py --peers    other Python queues in the same harness
+python benchmarks/bench_asynq.py --peers    other Python queues, in an environment of their own
 """
 
 import argparse

@@ -83,8 +83,8 @@ async def _measure(folder: Path, cards: int, only: str | None) -> None:
 
 
 def _run_part(services: EmbeddedServices, name: str, sizes: list[int]) -> dict[str, Any]:
-    redis, postgres = services.processes
-    numbers = [str(number) for number in (redis.pid, postgres.pid, *sizes)]
+    pids = (process.pid for process in services.processes if process.pid is not None)
+    numbers = [str(number) for number in (*pids, *sizes)]
     words = [sys.executable, __file__, "--part", name, services.redis_url, services.postgres_dsn, *numbers]
     done = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
     figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

@@ -47,13 +47,15 @@ def _run(folder: Path, options: argparse.Namespace) -> None:
     services, secret = start_services(folder), new_secret()
     try:
         with carrier(secret) as (gateway_url, carrier_pid):
-            redis_process, postgres_process = services.processes
+            redis_pid, postgres_pid = (
+                process.pid for process in services.processes if process.pid is not None
+            )
             stage = Stage(
                 redis_url=services.redis_url,
                 postgres_dsn=services.postgres_dsn,
                 gateway_url=gateway_url,
-                redis_pid=redis_process.pid,
-                postgres_pid=postgres_process.pid,
+                redis_pid=redis_pid,
+                postgres_pid=postgres_pid,
                 carrier_pid=carrier_pid,
                 secret=secret,
             )

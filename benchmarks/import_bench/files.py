@@ -43,7 +43,7 @@ def write_xlsx(path: Path, first: int, rows: int) -> None:
 
 
 def generated_csv(size: int) -> Iterator[bytes]:
-    """Yield about ``size`` bytes of CSV in lines of 1 KiB, mostly rows that are refused.
+    """Yield about ``size`` bytes of CSV in lines of 1 200 bytes, mostly rows that are refused.
 
     Of a hundred rows one is a new card and one names a card the file has had; the others are too short
     for an ICCID. So the time goes into reading, judging and keeping outcomes, and ends.

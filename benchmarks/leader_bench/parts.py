@@ -4,6 +4,7 @@ import asyncio
 import json
 import statistics
 from collections import defaultdict
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
@@ -171,6 +172,15 @@ async def scripts(leader: Leader, runs: int) -> dict[str, Any]:
     return meter.summary()
 
 
+_PARTS: Final[dict[str, Callable[..., Awaitable[dict[str, Any]]]]] = {
+    "initialise": initialise,
+    "idle": idle,
+    "claim": claim,
+    "lag": lag,
+    "scripts": scripts,
+}
+
+
 async def _lags_ms(redis: Any) -> list[float]:
     """Compare the due time each task carries with the instant at which it became pending."""
     lags = []
@@ -199,8 +209,7 @@ async def run(part: str, redis_url: str, dsn: str, numbers: list[int]) -> None:
     await redis.flushall()
     leader = Leader(redis, pool, config, redis_pid, postgres_pid)
     await leader.times.begin()
-    measure = {"initialise": initialise, "idle": idle, "claim": claim, "lag": lag, "scripts": scripts}[part]
-    figures = await measure(leader, *sizes)
+    figures = await _PARTS[part](leader, *sizes)
     if part != "scripts":  # it reads the server's log itself
         figures |= await leader.times.summary()
     print(json.dumps(figures))

@@ -72,7 +72,10 @@ class ServerTimes:
         """Return how long the slowest ``command`` took since the last time this was asked; forget all."""
         entries = await self._redis.slowlog_get(_KEPT)
         await self._redis.slowlog_reset()
-        return max(entry["duration"] for entry in entries if entry["command"].startswith(command)) / 1000
+        durations: list[int] = [
+            entry["duration"] for entry in entries if entry["command"].startswith(command)
+        ]
+        return max(durations) / 1000
 
     async def times_ms(self) -> list[float]:
         """Return the times of the scripts and bulk commands that took so long."""
