@@ -1,5 +1,7 @@
 """The command line as a whole."""
 
+from importlib.metadata import version
+
 import pytest
 import typer
 from tests.worker_process import WorkerProcess
@@ -46,3 +48,14 @@ def test_an_error_of_ours_becomes_its_sentence_and_its_exit_code(
     monkeypatch.setattr("junhong_cmp.cli.app.build_app", broken)
     assert run(StopSignals(), []) == 69
     assert capsys.readouterr().err == "错误：Redis 不在\n"
+
+
+async def test_the_version_is_told_without_any_setting_or_service() -> None:
+    async with WorkerProcess({"JUNHONG_WORKER_ROLE": "nonsense"}, arguments=("--version",)) as command:
+        assert await command.wait_exit() == 0
+    assert command.output == f"junhong {version('junhong-cmp')}\n"
+    assert command.log_text == ""
+
+
+def test_the_version_is_told_without_importing_a_command() -> None:
+    assert names(build_app(["--version"], StopSignals())) == []

@@ -3,7 +3,8 @@
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Final
+from importlib.metadata import version
+from typing import Annotated, Final
 
 import typer
 from typer._click.exceptions import NoArgsIsHelpError
@@ -33,6 +34,22 @@ COMMANDS: Final = {
 # These close what they opened and answer to signals themselves; all others are ended the usual way.
 STOPS_BY_ITSELF: Final = frozenset({"worker", "up"})
 INTERRUPTED: Final = 130  # typer makes this of a Ctrl-C that a command did not answer itself
+VERSION_OPTION: Final = "--version"
+DISTRIBUTION: Final = "junhong-cmp"
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"junhong {version(DISTRIBUTION)}")
+        raise typer.Exit
+
+
+WantsVersion = Annotated[
+    bool,
+    typer.Option(
+        VERSION_OPTION, help="显示名称与版本并退出", show_default=False, is_eager=True, callback=_tell_version
+    ),
+]
 
 
 def run(signals: StopSignals, arguments: Sequence[str] | None = None) -> int:
@@ -68,12 +85,14 @@ def build_app(arguments: Sequence[str], signals: StopSignals) -> typer.Typer:
     )
 
     @app.callback()
-    def prepare(ctx: typer.Context) -> None:
+    def prepare(ctx: typer.Context, *, wants_version: WantsVersion = False) -> None:  # noqa: ARG001 - eager
         ctx.obj = signals
         if ctx.invoked_subcommand not in STOPS_BY_ITSELF:
             signals.restore()
         logs.configure(level=logs.LogLevel.WARNING)  # until a command knows better; never standard output
 
+    if list(arguments) == [VERSION_OPTION]:
+        return app  # told without importing a command
     asked = next((argument for argument in arguments if argument in COMMANDS), None)
     for name, module in COMMANDS.items():
         if asked in (None, name):
