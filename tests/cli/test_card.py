@@ -61,7 +61,12 @@ async def test_the_list_goes_to_standard_output_or_a_file(card: Command, tmp_pat
         ("export -a nope", 1, "账号不存在：nope"),
         ("export -s broken", 2, "状态只能为 unknown、"),
         ("export -o cards.pdf", 2, "格式只能为 csv 或 xlsx"),
-        ("export -o absent/cards.csv", 69, "导出文件无法写入 absent/cards.csv：不存在"),
+        (
+            "export -o absent/cards.csv",
+            1,
+            "--out 无法写入 absent/cards.csv：文件夹 absent 不存在，请先建立（mkdir -p absent）或换一个位置",
+        ),
+        ("export --format csv -o .", 1, "--out 无法写入 .：是文件夹而不是文件，请加上文件名"),
         (f"show {iccid(9)}", 1, f"没有 ICCID 为 {iccid(9)} 的卡"),
         ("show 8986", 1, "不是有效的 ICCID"),
     ],

@@ -242,14 +242,23 @@ async def test_ctrl_c_before_anything_was_handed_in_promises_nothing(counter: Co
     assert (ended.code, ended.out, ended.err) == (130, "", "已中断\n")
 
 
-async def test_an_unwritable_copy_hides_no_result(counter: Counter, tmp_path: Path) -> None:
+async def test_a_copy_that_finds_no_room_hides_no_result(counter: Counter) -> None:
     async with counter.worker():
-        ended = await counter.hand_in(
-            card_file([1]), "-a", "demo", "--result", str(tmp_path / "absent" / "copy.csv")
-        )
+        ended = await counter.hand_in(card_file([1]), "-a", "demo", "--result", "/dev/full")
     assert ended.code == 69
     assert "导入完成" in ended.out
-    assert "结果文件无法写入" in ended.err
+    assert "结果文件无法写入 /dev/full：磁盘已满" in ended.err
+
+
+async def test_a_copy_to_nowhere_is_refused_before_the_file_is_handed_in(
+    counter: Counter, file: Path, tmp_path: Path
+) -> None:
+    ended = await counter.end(
+        await counter.start("import", str(file), "-a", "demo", "--result", str(tmp_path / "absent" / "r.csv"))
+    )
+    assert (ended.code, ended.out) == (1, "")
+    assert f"文件夹 {tmp_path / 'absent'} 不存在，请先建立" in ended.err
+    assert await counter.pool.fetchval("SELECT count(*) FROM import_task") == 0
 
 
 async def test_a_lost_database_connection_is_waited_out(counter: Counter, file: Path) -> None:

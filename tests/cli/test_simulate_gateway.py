@@ -103,10 +103,23 @@ async def test_a_taken_port_is_one_clear_error() -> None:
     assert "Traceback" not in errors
 
 
-async def test_an_unwritable_url_file_is_one_clear_error(tmp_path: Path) -> None:
-    code, errors = await ended("--url-file", str(tmp_path / "no" / "url"), JUNHONG_GATEWAY_SECRET=SECRET)
+@pytest.mark.parametrize("option", ["--url-file", "--log"])
+async def test_an_unwritable_file_is_one_clear_error(tmp_path: Path, option: str) -> None:
+    code, errors = await ended(option, str(tmp_path / "no" / "file"), JUNHONG_GATEWAY_SECRET=SECRET)
+    assert code == 1
+    assert f"错误：{option} 无法写入 {tmp_path / 'no' / 'file'}：文件夹 {tmp_path / 'no'} 不存在" in errors
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe8986"])
+async def test_a_list_of_cards_that_cannot_be_read_is_told_with_the_reason(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    cards = tmp_path / "cards.txt"
+    if content is not None:
+        cards.write_bytes(content)
+    code, errors = await ended("--cards", str(cards), JUNHONG_GATEWAY_SECRET=SECRET)
     assert code == 78
-    assert "网关地址文件无法写入" in errors
+    assert f"{cards}：{'不存在' if content is None else '不是 UTF-8 编码'}" in errors
 
 
 async def test_it_lists_the_cards_it_was_told(tmp_path: Path) -> None:

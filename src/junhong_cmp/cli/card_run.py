@@ -14,6 +14,7 @@ from junhong_cmp.cards.model import Card, CardStatus, PollTopic
 from junhong_cmp.cli.card_screen import print_dossier
 from junhong_cmp.cli.import_desk import open_database
 from junhong_cmp.cli.inspection import print_json
+from junhong_cmp.cli.output_file import refuse_unwritable
 from junhong_cmp.cli.service_errors import explained
 from junhong_cmp.config import Settings
 from junhong_cmp.errors import ExitCode
@@ -40,9 +41,11 @@ class ExportOrder:
 
 
 def run_export(settings: Settings, order: ExportOrder) -> int:
-    """Write the cards and return the exit code: 1 for an account nobody knows."""
+    """Write the cards and return the exit code: 1 for an unknown account or a file that cannot be there."""
     selection = CardSelection(order.account_code, _status_of(order.status))
     kind = _format_of(order)
+    if order.out is not None:
+        refuse_unwritable(order.out, "--out")
     try:
         count = asyncio.run(_export(settings, selection, kind, order.out))
     except NothingFoundError as error:

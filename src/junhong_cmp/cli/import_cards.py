@@ -7,6 +7,7 @@ import typer
 from typer._click import Command, Context, HelpFormatter  # typer keeps the types of its own methods here
 
 from junhong_cmp.cli.options import AsJson, ConfigFile, PostgresDsn, RedisUrl
+from junhong_cmp.cli.output_file import refuse_unwritable
 from junhong_cmp.cli.settings import Service, load_settings
 from junhong_cmp.cli.usage import ChineseCommand, ChineseGroup
 from junhong_cmp.config import Settings
@@ -92,6 +93,8 @@ def import_cards(
     flags = {"config": config_file, "redis.url": redis_url, "postgres.dsn": postgres_dsn}
     settings = load_settings(flags)
     _require_shared_storage(settings)
+    if result is not None:
+        refuse_unwritable(result, "--result")
     from junhong_cmp.cli.import_run import (  # noqa: PLC0415 - a wrong configuration must not wait for it
         ImportOrder,
         run_import,

@@ -12,8 +12,9 @@ import typer
 import uvloop
 
 from junhong_cmp import logs
+from junhong_cmp.cli.output_file import refuse_unwritable
 from junhong_cmp.cli.usage import ChineseCommand
-from junhong_cmp.errors import ConfigError
+from junhong_cmp.errors import ConfigError, system_reason
 from junhong_cmp.gateway.signing import Credential
 from junhong_cmp.gateway.simulator import CarrierSimulator, SimulatorConfig, serve
 from junhong_cmp.gateway.simulators.table import SIMULATORS
@@ -84,6 +85,9 @@ def simulate_gateway(
 ) -> None:
     """Serve until SIGTERM or SIGINT, telling the address in one JSON line once there is one."""
     logs.configure()
+    for path, option in ((log_file, "--log"), (url_file, "--url-file")):
+        if path is not None:
+            refuse_unwritable(path, option)
     config = SimulatorConfig(
         credential=Credential(key_id, _secret(secret_file)),
         driver=driver,
@@ -123,19 +127,22 @@ def _secret(file: Path | None) -> str:
         if not secret:
             raise ConfigError(["网关密钥未设置：请使用 --secret-file 或 JUNHONG_GATEWAY_SECRET"])
         return secret
-    try:
-        return file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError([f"网关密钥文件无法读取：{file}"]) from error
+    return _text_of(file, "网关密钥文件").strip()
 
 
 def _card_numbers(file: Path | None) -> tuple[str, ...]:
     if file is None:
         return ()
+    return tuple(_text_of(file, "卡号文件").split())
+
+
+def _text_of(file: Path, what: str) -> str:
     try:
-        return tuple(file.read_text(encoding="utf-8").split())
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError([f"卡号文件无法读取：{file}"]) from error
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError([f"{what}无法读取：{file}：不是 UTF-8 编码"]) from error
+    except OSError as error:
+        raise ConfigError([f"{what}无法读取：{file}：{system_reason(error)}"]) from error
 
 
 def _write_whole(file: Path, text: str) -> None:
@@ -145,4 +152,4 @@ def _write_whole(file: Path, text: str) -> None:
         draft.write_text(text, encoding="utf-8")
         draft.replace(file)
     except OSError as error:
-        raise ConfigError([f"网关地址文件无法写入：{file}"]) from error
+        raise ConfigError([f"网关地址文件无法写入：{file}：{system_reason(error)}"]) from error

@@ -8,6 +8,7 @@ import typer
 import uvloop
 
 from junhong_cmp.cli.options import AsJson, ConfigFile
+from junhong_cmp.cli.output_file import refuse_unwritable
 from junhong_cmp.cli.settings import load_settings
 from junhong_cmp.cli.signals import StopSignals
 from junhong_cmp.cli.usage import ChineseCommand
@@ -88,6 +89,8 @@ def up(  # noqa: PLR0917 - one parameter a command-line option
 
     from junhong_cmp.cli.up_carriers import choose_carriers  # noqa: PLC0415 - heavy; other faults must not wait
 
+    if simulator_log is not None:
+        refuse_unwritable(simulator_log, "--simulator-log")
     chosen = choose_carriers(carriers, throttle, cards)
 
     from junhong_cmp.cli.up_run import run_up  # noqa: PLC0415 - as above

@@ -11,7 +11,7 @@ from typing import Final
 import orjson
 from aiohttp import web
 
-from junhong_cmp.errors import ConfigError, DependencyUnavailableError
+from junhong_cmp.errors import ConfigError, DependencyUnavailableError, system_reason
 from junhong_cmp.gateway.signing import Credential
 from junhong_cmp.gateway.simulator_cards import CardBook
 from junhong_cmp.gateway.simulator_faults import FaultPlan, Throttle
@@ -85,7 +85,8 @@ class CarrierSimulator:
         try:
             self._log.open()
         except OSError as error:
-            raise ConfigError([f"模拟网关的请求日志无法写入：{self._log_path}"]) from error
+            reason = system_reason(error)
+            raise ConfigError([f"模拟网关的请求日志无法写入：{self._log_path}：{reason}"]) from error
         server = web.Server(self._serve, access_log=None)
         runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_S)
         try:
