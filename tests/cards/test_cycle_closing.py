@@ -26,6 +26,14 @@ def test_a_cycle_is_over_when_its_noisy_days_are(now: str, billing_day: int, old
     assert first_open_cycle(instant, BillingTerms(billing_day, SHANGHAI)) == oldest
 
 
+@pytest.mark.parametrize(
+    ("now", "oldest"), [("2026-03-04T15:59", "2026-02-01"), ("2026-03-04T16:00", "2026-03-01")]
+)
+def test_a_late_carriers_noisy_days_begin_so_much_later(now: str, oldest: str) -> None:
+    instant = datetime.fromisoformat(now).replace(tzinfo=UTC)
+    assert first_open_cycle(instant, BillingTerms(1, SHANGHAI), timedelta(days=1)) == oldest
+
+
 @given(
     st.integers(1_577_836_800, 2_051_222_400).map(lambda unix_s: datetime.fromtimestamp(unix_s, UTC)),
     st.integers(1, 31),

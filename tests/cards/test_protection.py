@@ -89,6 +89,13 @@ class TestStop:
         assert decide(card | {"cycle": None}) == POLL_FIRST
         assert decide({"cycle": None}) == NOTHING  # nothing it could exceed
 
+    def test_a_late_carrier_is_not_asked_before_it_can_know(self) -> None:
+        card = {"threshold_kb": 500, "cycle_used_kb": 9000, "cycle": BEFORE}
+        late = {"usage_lag": timedelta(days=2)}
+        began = datetime(2026, 2, 28, 16, tzinfo=UTC)
+        assert decide(card, account=late, now=began + timedelta(hours=47)) == NOTHING
+        assert decide(card, account=late, now=began + timedelta(hours=48)) == POLL_FIRST
+
     def test_only_where_the_account_asks_for_it(self) -> None:
         card = {"threshold_kb": 500, "cycle_used_kb": 500}
         assert decide(card, account={"protect_enabled": False}) == NOTHING

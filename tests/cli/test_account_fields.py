@@ -48,6 +48,7 @@ def test_what_is_shown_can_be_typed(field: AccountField) -> None:
         ("quota_per", ["call", "card"], ["sim"]),
         ("per_card_min_gap_s", ["0", "2592000"], ["2592001", "3m"]),
         ("operation_min_gap_s", ["0", "86400"], ["86401"]),
+        ("usage_lag_s", ["0", "86400"], ["-1", "604801", "1d"]),
         ("batch_size", ["1", "100"], ["0"]),
         ("protect_enabled", ["true", "OFF", "yes"], ["1", "是", ""]),
     ],

@@ -20,7 +20,7 @@ TABLES = {
     "alembic_version", "alert_event", "alert_rule", "card_operation", "card_status_history",
     "carrier_card_difference", "data_plan",
     "card_usage_cycle", "card_usage_daily", "carrier_account", "data_pool", "import_row", "import_task",
-    "iot_card", "poll_error", "poll_minute", "polling_config", "polling_config_version", "polling_limit",
+    "iot_card", "poll_error", "poll_minute", "polling_config", "polling_config_version",
     "polling_pause",     "usage_anomaly",
 }  # fmt: skip
 

@@ -9,10 +9,13 @@ from junhong_cmp.polling.gateway_account import card_ref, gateway_account
 
 
 def test_an_account_brings_its_limits_and_its_calendar() -> None:
-    account = make_account(batch_size=50, billing_day=27, operation_min_gap=timedelta(minutes=5))
+    account = make_account(
+        batch_size=50, billing_day=27, operation_min_gap=timedelta(minutes=5), usage_lag=timedelta(hours=6)
+    )
     told = gateway_account(account)
     assert (told.batch_size, told.billing_day, told.tz) == (50, 27, "Asia/Shanghai")
     assert told.change_rest == timedelta(minutes=5)
+    assert told.usage_lag == timedelta(hours=6)
 
 
 @pytest.mark.parametrize(

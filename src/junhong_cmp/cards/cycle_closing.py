@@ -1,6 +1,6 @@
 """Billing cycles that are over: when they may be closed, and closing them in PostgreSQL."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from junhong_cmp.cards.usage import (
@@ -26,13 +26,14 @@ _CLOSE: Final = """
 """
 
 
-def first_open_cycle(now: datetime, terms: BillingTerms) -> CycleId:
+def first_open_cycle(now: datetime, terms: BillingTerms, usage_lag: timedelta = timedelta()) -> CycleId:
     """Return the oldest cycle that readings may still add to; every earlier one is over.
 
-    Carriers go on showing the old cycle for up to three days, so it is kept open for as long.
+    Carriers go on showing the old cycle for up to three days, so it is kept open for as long; one whose
+    figures are late by ``usage_lag`` begins the new cycle, and those days, so much later.
     """
     current = billing_cycle(now, terms.billing_day, terms.tz)
-    if now - cycle_start(current, terms.tz) >= START_NOISE:
+    if now - cycle_start(current, terms.tz) >= START_NOISE + usage_lag:
         return current
     return previous_cycle(current, terms)
 

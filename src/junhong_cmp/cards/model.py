@@ -65,7 +65,11 @@ class PollProgress(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CarrierAccount:
-    """An account at a carrier, with its limits; it is what gets paused, never its cards."""
+    """An account at a carrier, with its limits; it is what gets paused, never its cards.
+
+    ``usage_lag`` is how late the carrier's usage figures are, where its answers do not tell their time: a
+    figure counts for the day and the billing cycle it was of.
+    """
 
     id: int
     code: str

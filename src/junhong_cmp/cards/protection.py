@@ -6,7 +6,8 @@ In the order they apply:
   by hand, by the carrier or for anything else is never resumed here.
 - A card in service whose time is over is stopped, if its account asks for that.
 - A card in service that has reached its threshold, its plan or its pool's line is stopped, if its account
-  asks for that: on a reading of the current cycle only, and once a cycle. Whoever resumes it by hand within
+  asks for that: on a reading of the current cycle only (there is none before the carrier's lag has passed),
+  and once a cycle. Whoever resumes it by hand within
   the cycle keeps it running.
 - What was tried and failed is not tried again for a while.
 """
@@ -18,7 +19,7 @@ from typing import Final
 
 from junhong_cmp.cards.limits import NO_LIMITS, CardLimits, has_limit
 from junhong_cmp.cards.model import Card, CardStatus, CarrierAccount, StopReason
-from junhong_cmp.cards.usage import BillingTerms, CycleId, billing_cycle
+from junhong_cmp.cards.usage import BillingTerms, CycleId, billing_cycle, cycle_start
 
 USAGE_REASONS: Final = frozenset({StopReason.OVER_PLAN, StopReason.THRESHOLD, StopReason.POOL})
 """Why a card is stopped for usage, and may be resumed when a new cycle begins."""
@@ -102,7 +103,8 @@ def _decide_stop(facts: ProtectionFacts, now: datetime) -> Decision:
     if last is not None and last.reason in USAGE_REASONS and last.cycle == cycle:
         return NOTHING
     if card.cycle != cycle:
-        return Decision(ProtectionAction.POLL_FIRST)
+        is_known = now - cycle_start(cycle, facts.terms.tz) >= facts.account.usage_lag
+        return Decision(ProtectionAction.POLL_FIRST) if is_known else NOTHING
     reason = exceeded_limit(card, facts.limits, cycle)
     return NOTHING if reason is None else Decision(ProtectionAction.STOP, reason)
 

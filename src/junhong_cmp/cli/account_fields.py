@@ -24,6 +24,7 @@ _MAX_CALLS: Final = 10**12
 _MAX_CONCURRENCY: Final = 10_000
 _MAX_BATCH: Final = 10_000
 _DAY_S: Final = 86_400
+_MAX_LAG_S: Final = 7 * _DAY_S
 _UNITS: Final = ("B", "KB", "MB", "GB", "TB")
 _SWITCH: Final[Mapping[str, bool]] = {"true": True, "on": True, "yes": True} | {
     "false": False,
@@ -184,6 +185,7 @@ FIELDS: Final[Mapping[str, AccountField]] = {
         AccountField("tz", "tz", "IANA 时区名，如 Asia/Shanghai", _zone),
         _whole_field("billing_day", 1, 31),
         _choice_field("usage_unit", _UNITS),
+        _gap_field("usage_lag", _MAX_LAG_S),
         AccountField(
             "qps", "qps", f"{MIN_QPS} 到 {MAX_QPS} 的数", partial(_number, least=MIN_QPS, most=MAX_QPS)
         ),

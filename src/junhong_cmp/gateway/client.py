@@ -27,9 +27,10 @@ class GatewayAccount(NamedTuple):
     """A carrier account as far as a call needs it.
 
     ``base_url`` and ``credential_ref`` of None mean the gateway's defaults. ``usage_unit`` is the unit of
-    a usage answer that names none. ``concurrency`` bounds the account's calls in flight, ``batch_size`` the
-    cards of one call, and ``change_rest`` is how soon a card may be changed again. ``tz`` and
-    ``billing_day`` tell the carrier's local time and where its cycle begins.
+    a usage answer that names none, ``usage_lag`` how late the figures of one are that names no time.
+    ``concurrency`` bounds the account's calls in flight, ``batch_size`` the cards of one call, and
+    ``change_rest`` is how soon a card may be changed again. ``tz`` and ``billing_day`` tell the carrier's
+    local time and where its cycle begins.
     """
 
     id: int
@@ -43,6 +44,11 @@ class GatewayAccount(NamedTuple):
     change_rest: timedelta = timedelta(0)
     billing_day: int = 1
     tz: str = "Asia/Shanghai"
+    usage_lag: timedelta = timedelta(0)
+
+    def figures_at(self, asked_at: datetime) -> datetime:
+        """Return the time a usage figure is of that the carrier gave without one when asked then."""
+        return asked_at - self.usage_lag
 
 
 class CardRef(NamedTuple):

@@ -18,6 +18,7 @@ def gateway_account(account: CarrierAccount) -> GatewayAccount:
         change_rest=account.operation_min_gap,
         billing_day=account.billing_day,
         tz=account.tz,
+        usage_lag=account.usage_lag,
     )
 
 

@@ -70,6 +70,14 @@ def platform(number: str = NUMBER, **answers: bytes) -> Respond:
     return respond
 
 
+async def test_usage_of_a_late_account_is_of_so_much_earlier() -> None:
+    lag = timedelta(hours=6)
+    async with carrier(CONFIG) as (_, driver):
+        before = datetime.now(UTC)
+        reading = await driver.query_usage(ACCOUNT._replace(usage_lag=lag), CARD)
+        assert before - lag <= reading.reading_at <= datetime.now(UTC) - lag
+
+
 async def test_usage_is_what_the_platforms_own_books_say() -> None:
     async with carrier(CONFIG) as (_, driver):
         for card in CARDS[:5]:

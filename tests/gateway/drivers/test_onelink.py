@@ -77,6 +77,12 @@ async def test_usage_is_of_now(driver: OneLinkDriver, clock: FakeClock) -> None:
     assert answered == UsageAnswer(CARD.iccid, expected_usage_kb(CARD.iccid, clock.now(), SEED), clock.now())
 
 
+async def test_usage_of_a_late_account_is_of_so_much_earlier(driver: OneLinkDriver, clock: FakeClock) -> None:
+    lag = timedelta(days=1)
+    answered = await driver.query_usage(ACCOUNT._replace(usage_lag=lag), CARD)
+    assert answered.reading_at == clock.now() - lag
+
+
 @pytest.mark.parametrize("status", ["active", "suspended", "testing", "ready"])
 async def test_a_state_is_told_in_our_words_and_theirs(
     status: str, driver: OneLinkDriver, carrier: Carrier

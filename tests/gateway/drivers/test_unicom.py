@@ -53,6 +53,14 @@ def is_right(reading: object, iccid: str, before: datetime, after: datetime) -> 
     return least <= reading.used_kb <= expected_usage_kb(iccid, after, 7, billing_day=27)
 
 
+async def test_usage_of_a_late_account_is_of_so_much_earlier() -> None:
+    lag = timedelta(hours=6)
+    async with carrier(CONFIG) as (_, driver):
+        before = datetime.now(UTC)
+        reading = await driver.query_usage(ACCOUNT._replace(usage_lag=lag), CARD)
+        assert before - lag <= reading.reading_at <= datetime.now(UTC) - lag
+
+
 async def test_usage_is_what_the_platforms_own_books_say_since_the_27th() -> None:
     async with carrier(CONFIG) as (_, driver):
         for card in CARDS[:5]:

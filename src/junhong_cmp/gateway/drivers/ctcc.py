@@ -52,7 +52,8 @@ class CtccDriver(NoBatches, NoOperationQuery):
         asked_at = self._clock.now()
         reply = await self._ask(account, "queryTraffic", {"iccid": _iccid(card), "needDtl": "0"})
         await self._check_number(account, card, echoed_number(reply.fields, "number"))
-        return UsageAnswer(iccid=card.iccid, used_kb=answers.used_kb(reply.fields), reading_at=asked_at)
+        used_kb = answers.used_kb(reply.fields)
+        return UsageAnswer(iccid=card.iccid, used_kb=used_kb, reading_at=account.figures_at(asked_at))
 
     async def query_status(self, account: GatewayAccount, card: CardRef) -> StatusAnswer:
         """Return the card's main state."""

@@ -57,7 +57,7 @@ class OneLinkDriver(NoOperationQuery, NoCardList, NoBatches):
     async def query_usage(self, account: GatewayAccount, card: CardRef) -> UsageAnswer:
         """Return the card's usage in this month so far."""
         item = await self._query(account, USAGE_PATH, card)
-        return usage_answer(item, card, self._clock.now())
+        return usage_answer(item, card, account.figures_at(self._clock.now()))
 
     async def query_usage_batch(
         self, account: GatewayAccount, cards: Sequence[CardRef]

@@ -57,13 +57,13 @@ class UnicomDriver(NoCardList, NoOperationQuery, NoSessionQuery):
 
     async def query_usage(self, account: GatewayAccount, card: CardRef) -> UsageAnswer:
         """Return the card's usage in the cycle from the 27th to the 26th."""
-        return await self._one(account, card, GatewayCall.USAGE, usage_of)
+        return await self._one(account, card, GatewayCall.USAGE, _usage_reader(account))
 
     async def query_usage_batch(
         self, account: GatewayAccount, cards: Sequence[CardRef]
     ) -> Mapping[int, UsageAnswer | GatewayError]:
         """Return a reading or an error for every card."""
-        return await self._many(account, cards, GatewayCall.USAGE, usage_of)
+        return await self._many(account, cards, GatewayCall.USAGE, _usage_reader(account))
 
     async def query_status(self, account: GatewayAccount, card: CardRef) -> StatusAnswer:
         """Return the card's state."""
@@ -152,3 +152,8 @@ class UnicomDriver(NoCardList, NoOperationQuery, NoSessionQuery):
         if answer.status != HTTPStatus.OK:
             raise refusal_by_status(answer, self._clock.now())
         return read_data(answer.body, message_id, changing=changing)
+
+
+def _usage_reader(account: GatewayAccount) -> _Read[UsageAnswer]:
+    """Return what reads a usage figure, of a time as long before the question as the account's lag."""
+    return lambda terminal, card, asked_at: usage_of(terminal, card, account.figures_at(asked_at))

@@ -66,11 +66,11 @@ def split_terminals(
     return answers_by_card(terminals, cards, read, missing)
 
 
-def usage_of(terminal: Fields, card: CardRef, asked_at: datetime) -> UsageAnswer:
-    """Return the data used since the 27th: the platform writes MB without a unit."""
+def usage_of(terminal: Fields, card: CardRef, at: datetime) -> UsageAnswer:
+    """Return the data used since the 27th, to ``at``: the platform writes MB without a unit."""
     value = terminal.get("monthToDateDataUsage")
     used_kb = whole_kb(value, _UNIT, default_unit=_UNIT)
-    return UsageAnswer(iccid=card.iccid, used_kb=used_kb, reading_at=asked_at)
+    return UsageAnswer(iccid=card.iccid, used_kb=used_kb, reading_at=at)
 
 
 def status_of(terminal: Fields, card: CardRef, asked_at: datetime) -> StatusAnswer:

@@ -46,7 +46,8 @@ class CycleRolloverHandler(PeriodicHandler):
         zone = find_zone(account.tz)
         if zone is None:
             return 0
-        before = first_open_cycle(self._clock.now(), BillingTerms(account.billing_day, zone))
+        terms = BillingTerms(account.billing_day, zone)
+        before = first_open_cycle(self._clock.now(), terms, account.usage_lag)
         total = 0
         while not draining.is_set():
             closed = await in_transaction(
