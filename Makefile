@@ -12,7 +12,7 @@ SPREAD := -n 3 --dist loadfile
 .PHONY: help setup lock fmt lint types arch test test-redis7 test-cluster cover interop chaos simulate-day bench bench-asynq bench-leader bench-poll bench-import run check clean
 
 help: ## list the verbs
-	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 setup: $(STAMP) ## make .venv with every dependency, pinned by hash, and the program .venv/bin/junhong
 
@@ -67,11 +67,10 @@ chaos: setup ## kill, freeze, cut, flush: a fleet broken on purpose; ends with o
 simulate-day: setup ## two days and a bit in minutes, over two billing days; ends with one JSON line
 	$(PYTEST) -q -n 0 -m simulation tests/simulation
 
-bench: setup ## measure; figures go to docs/benchmarks.md
-	@for script in $(filter-out %/bench_asynq.py %/bench_leader.py %/bench_poll.py %/bench_import.py,$(wildcard benchmarks/bench_*.py)); do \
-	  echo "== $$script"; $(BIN)/python $$script || exit 1; done
+bench: setup ## empty tasks through one worker process; figures of all go to docs/benchmarks.md
+	@$(BIN)/python benchmarks/bench_noop.py
 
-bench-asynq: setup ## the task queue against Go's (needs Go); ARGS=--leak for memory
+bench-asynq: setup ## the task queue against Go's (needs Go); ARGS=--leak for memory, ARGS=--peers for other Python queues
 	@$(BIN)/python benchmarks/bench_asynq.py $(ARGS)
 
 bench-leader: setup ## the deciding side with a million cards; ARGS=--cards N for others
@@ -88,6 +87,6 @@ run: setup ## the main job on embedded Redis and PostgreSQL; Ctrl-C ends it
 
 check: lint types arch test ## everything that must be green before a commit lands
 
-clean: ## remove the environment, caches and demo data
+clean: ## remove the environments, caches and demo data
 	@if [ -L .junhong/postgres ]; then rm -rf "$$(readlink .junhong/postgres)"; fi
-	rm -rf $(VENV) .junhong .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage .coverage.* htmlcov
+	rm -rf $(VENV) benchmarks/peers/.venv build dist .junhong .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage .coverage.* htmlcov
