@@ -5,6 +5,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.setup-done
 PYTEST := $(BIN)/python -m pytest
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+  --no-emit-index-url --no-emit-find-links
 # Most tests wait for processes and sockets: three workers on two cores, each with its own Redis and PostgreSQL.
 SPREAD := -n 3 --dist loadfile
 
@@ -23,9 +25,9 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-lock: setup ## pin the dependencies of pyproject.toml anew into requirements.lock
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	  --no-emit-index-url --no-emit-find-links --extra dev pyproject.toml -o requirements.lock
+lock: setup ## pin the dependencies of pyproject.toml, and the benchmarks' peers, anew into the lock files
+	$(COMPILE) --extra dev pyproject.toml -o requirements.lock
+	$(COMPILE) benchmarks/peers/requirements.in -o benchmarks/requirements.lock
 
 fmt: setup ## format and fix what can be fixed
 	$(BIN)/ruff format .
