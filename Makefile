@@ -47,7 +47,7 @@ arch: setup ## layers, cycles and budgets
 test: setup ## the whole suite, on embedded Redis and PostgreSQL
 	$(PYTEST) $(SPREAD)
 
-cover: setup ## the whole suite with branch coverage, and its floor
+cover: setup ## the whole suite, and which lines and branches it leaves out
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -q $(SPREAD)
 	$(BIN)/coverage combine --quiet
