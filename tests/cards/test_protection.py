@@ -131,7 +131,36 @@ class TestResume:
 
     def test_not_within_the_cycle_of_the_stop(self) -> None:
         card = {"status": CardStatus.SUSPENDED, "stop_reason": StopReason.POOL, "status_changed_at": OLD}
-        assert decide(card, last_stop=PastStop(StopReason.POOL, CYCLE, NOW)) == NOTHING
+        past = PastStop(StopReason.POOL, CYCLE, NOW)
+        assert decide(card, last_stop=past, limits=pool_of(1000)) == NOTHING
+
+    @pytest.mark.parametrize(
+        ("reason", "card", "limits"),
+        [
+            (StopReason.THRESHOLD, {"threshold_kb": 501}, CardLimits()),
+            (StopReason.THRESHOLD, {"threshold_kb": None}, CardLimits()),
+            (StopReason.OVER_PLAN, {}, CardLimits(501)),
+            (StopReason.POOL, {}, pool_of(999)),
+        ],
+    )
+    def test_within_the_cycle_where_no_limit_is_exceeded_any_more(
+        self, reason: StopReason, card: dict[str, Any], limits: CardLimits
+    ) -> None:
+        stopped = {"status": CardStatus.SUSPENDED, "stop_reason": reason, "cycle_used_kb": 500} | card
+        past = PastStop(reason, CYCLE, NOW)
+        raised = Decision(ProtectionAction.RESUME_RAISED, reason)
+        assert decide(stopped, limits=limits, last_stop=past) == raised
+        off = {"protect_enabled": False}
+        assert decide(stopped, limits=limits, last_stop=past, account=off) == raised
+        assert decide(stopped | {"threshold_kb": 500}, limits=limits, last_stop=past) == NOTHING
+        assert decide(stopped, limits=limits) == NOTHING, "not our stop, as far as anybody knows"
+        assert decide(stopped | {"stop_reason": StopReason.MANUAL}, limits=limits, last_stop=past) == NOTHING
+        assert decide(stopped | {"cycle": BEFORE}, limits=limits, last_stop=past) == NOTHING
+
+    def test_a_card_resumed_for_a_raised_limit_is_stopped_at_that(self) -> None:
+        card = {"threshold_kb": 500, "cycle_used_kb": 500}
+        lifted = PastStop(StopReason.THRESHOLD, CYCLE, NOW, lifted=True)
+        assert decide(card, last_stop=lifted) == stop(StopReason.THRESHOLD)
 
     def test_without_a_record_the_change_of_state_tells(self) -> None:
         card = {"status": CardStatus.SUSPENDED, "stop_reason": StopReason.POOL}

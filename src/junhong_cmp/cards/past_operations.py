@@ -11,10 +11,14 @@ from junhong_cmp.cards.protection import PastStop
 from junhong_cmp.db.pool import Conn, Pool
 
 _PAST = """
-    SELECT w.id, stop.reason, stop.cycle, stop.at, last.status, last.updated_at, last.sends
+    SELECT w.id, stop.reason, stop.cycle, stop.at, last.status, last.updated_at, last.sends,
+        EXISTS (
+            SELECT FROM card_operation AS r
+            WHERE r.card_id = w.id AND r.id > stop.id AND r.kind = 'resume' AND r.status = 'done'
+                AND r.reason = 'limit_raised') AS lifted
     FROM unnest($1::bigint[]) AS w (id)
         LEFT JOIN LATERAL (
-            SELECT reason, cycle, coalesce(verified_at, updated_at) AS at FROM card_operation
+            SELECT id, reason, cycle, coalesce(verified_at, updated_at) AS at FROM card_operation
             WHERE card_id = w.id AND kind = 'stop' AND status = 'done'
             ORDER BY requested_at DESC, id DESC LIMIT 1) AS stop ON true
         LEFT JOIN LATERAL (
@@ -37,6 +41,8 @@ async def find_past_operations(conn: Conn | Pool, card_ids: Collection[int]) -> 
 
 
 def _past(row: asyncpg.Record) -> PastOperations:
-    stop = None if row["reason"] is None else PastStop(StopReason(row["reason"]), row["cycle"], row["at"])
+    stop = None
+    if row["reason"] is not None:
+        stop = PastStop(StopReason(row["reason"]), row["cycle"], row["at"], row["lifted"])
     has_failed = row["status"] in {"failed", "unknown"} and row["sends"] > 0  # unsent, nobody refused it
     return PastOperations(stop, row["updated_at"] if has_failed else None)

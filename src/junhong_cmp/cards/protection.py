@@ -2,13 +2,14 @@
 
 In the order they apply:
 
-- A card stopped for usage is resumed when the billing cycle it was stopped in is over. One that was stopped
-  by hand, by the carrier or for anything else is never resumed here.
+- A card stopped for usage is resumed when the billing cycle it was stopped in is over, or sooner if its
+  limits were raised so far that it exceeds none: whoever raises one expects the card back. One that was
+  stopped by hand, by the carrier or for anything else is never resumed here.
 - A card in service whose time is over is stopped, if its account asks for that.
 - A card in service that has reached its threshold, its plan or its pool's line is stopped, if its account
   asks for that: on a reading of the current cycle only (there is none before the carrier's lag has passed),
   and once a cycle. Whoever resumes it by hand within
-  the cycle keeps it running.
+  the cycle keeps it running; one resumed here for a raised limit is stopped at that.
 - What was tried and failed is not tried again for a while.
 """
 
@@ -38,15 +39,17 @@ class ProtectionAction(StrEnum):
     POLL_FIRST = "poll_first"
     STOP = "stop"
     RESUME = "resume"
+    RESUME_RAISED = "resume_raised"
 
 
 @dataclass(frozen=True, slots=True)
 class PastStop:
-    """The last stop of a card that is known to have worked."""
+    """The last stop of a card that is known to have worked; ``lifted`` since by a raised limit, or not."""
 
     reason: StopReason
     cycle: CycleId | None
     at: datetime
+    lifted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,10 +92,20 @@ def _decide_resume(facts: ProtectionFacts, now: datetime) -> Decision:
     card = facts.card
     if card.stop_reason not in USAGE_REASONS or (facts.account.stop_on_expiry and _has_expired(card, now)):
         return NOTHING
-    stopped_in = _stop_cycle(facts)
-    if stopped_in is None or stopped_in >= _cycle(facts, now):
-        return NOTHING
-    return Decision(ProtectionAction.RESUME, card.stop_reason)
+    stopped_in, cycle = _stop_cycle(facts), _cycle(facts, now)
+    if stopped_in is not None and stopped_in < cycle:
+        return Decision(ProtectionAction.RESUME, card.stop_reason)
+    if _is_limit_raised(facts, cycle):
+        return Decision(ProtectionAction.RESUME_RAISED, card.stop_reason)
+    return NOTHING
+
+
+def _is_limit_raised(facts: ProtectionFacts, cycle: CycleId) -> bool:
+    """Whether our own stop of this cycle is for a limit that the card, as far as known, exceeds no more."""
+    card, last = facts.card, facts.last_stop
+    if last is None or last.reason is not card.stop_reason or last.cycle != cycle or card.cycle != cycle:
+        return False
+    return exceeded_limit(card, facts.limits, cycle) is None
 
 
 def _decide_stop(facts: ProtectionFacts, now: datetime) -> Decision:
@@ -100,7 +113,7 @@ def _decide_stop(facts: ProtectionFacts, now: datetime) -> Decision:
     if not facts.account.protect_enabled or not has_limit(card, facts.limits):
         return NOTHING
     last = facts.last_stop
-    if last is not None and last.reason in USAGE_REASONS and last.cycle == cycle:
+    if last is not None and last.reason in USAGE_REASONS and last.cycle == cycle and not last.lifted:
         return NOTHING
     if card.cycle != cycle:
         is_known = now - cycle_start(cycle, facts.terms.tz) >= facts.account.usage_lag

@@ -18,7 +18,7 @@ from junhong_cmp.exports.labels import REAL_NAME_NAMES, STATUS_NAMES, STOP_REASO
 _TOPICS: Final = {PollTopic.CARDDATA: "流量", PollTopic.CARDSTATUS: "卡状态", PollTopic.REALNAME: "实名"}
 _KINDS: Final = {"stop": "停机", "resume": "复机", "network_on": "开网", "network_off": "断网"}
 _STATES: Final = {"pending": "待发送", "sent": "已发送", "done": "完成", "failed": "失败", "unknown": "未知"}
-_REASONS: Final = {**STOP_REASON_NAMES, "cycle_rollover": "新周期恢复"}
+_REASONS: Final = {**STOP_REASON_NAMES, "cycle_rollover": "新周期恢复", "limit_raised": "限额提高后恢复"}
 _ANOMALIES: Final = {"rollback": "读数回退", "jump": "读数突增", "unit": "单位可疑"}
 
 

@@ -123,5 +123,5 @@ def _concerns(cause: SweepCause, account: CarrierAccount) -> bool:
             return account.protect_enabled
         case SweepCause.EXPIRY:
             return account.stop_on_expiry
-        case SweepCause.ROLLOVER:
+        case SweepCause.ROLLOVER | SweepCause.RAISED:
             return True

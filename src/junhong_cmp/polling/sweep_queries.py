@@ -15,6 +15,7 @@ class SweepCause(Enum):
     USAGE = "用量超限"
     POOL = "流量池用尽"
     ROLLOVER = "周期结转"
+    RAISED = "限额提高"
     EXPIRY = "到期"
 
 
@@ -36,27 +37,36 @@ _NOT_STOPPED_YET = """
     AND NOT EXISTS (
         SELECT FROM card_operation AS o
         WHERE o.card_id = c.id AND o.kind = 'stop' AND o.status = 'done' AND o.cycle = $3
-            AND o.reason IN ('over_plan', 'threshold', 'pool'))
+            AND o.reason IN ('over_plan', 'threshold', 'pool')
+            AND NOT EXISTS (
+                SELECT FROM card_operation AS r
+                WHERE r.card_id = o.card_id AND r.id > o.id AND r.kind = 'resume' AND r.status = 'done'
+                    AND r.reason = 'limit_raised'))
+"""
+_OVER = """
+    (c.threshold_kb > 0 AND c.cycle_used_kb >= c.threshold_kb) OR c.cycle_used_kb >= plans.quota_kb
+"""
+_POOL_USED_UP = """
+    EXISTS (
+        SELECT FROM data_pool AS d
+        WHERE d.id = c.pool_id AND d.cycle = $3
+            AND d.used_kb >= coalesce(nullif(d.threshold_kb, 0), d.capacity_kb)
+            AND coalesce(nullif(d.threshold_kb, 0), d.capacity_kb) > 0)
 """
 _CONDITIONS: Final[Mapping[SweepCause, str]] = {
-    SweepCause.USAGE: """
-        c.cycle = $3 AND c.status = ANY ($5) AND (
-            (c.threshold_kb > 0 AND c.cycle_used_kb >= c.threshold_kb)
-            OR c.cycle_used_kb >= plans.quota_kb)
-    """
-    + _NOT_STOPPED_YET,
-    SweepCause.POOL: """
-        c.cycle = $3 AND c.status = ANY ($5) AND EXISTS (
-            SELECT FROM data_pool AS d
-            WHERE d.id = c.pool_id AND d.cycle = $3
-                AND d.used_kb >= coalesce(nullif(d.threshold_kb, 0), d.capacity_kb)
-                AND coalesce(nullif(d.threshold_kb, 0), d.capacity_kb) > 0)
-    """
-    + _NOT_STOPPED_YET,
+    SweepCause.USAGE: f"c.cycle = $3 AND c.status = ANY ($5) AND ({_OVER}) {_NOT_STOPPED_YET}",
+    SweepCause.POOL: f"c.cycle = $3 AND c.status = ANY ($5) AND {_POOL_USED_UP} {_NOT_STOPPED_YET}",
     SweepCause.ROLLOVER: """
         c.status = 'suspended' AND c.stop_reason IN ('over_plan', 'threshold', 'pool') AND NOT EXISTS (
             SELECT FROM card_operation AS o
             WHERE o.card_id = c.id AND o.kind = 'stop' AND o.status = 'done' AND o.cycle >= $3
+                AND o.reason = c.stop_reason)
+    """,
+    SweepCause.RAISED: f"""
+        c.status = 'suspended' AND c.stop_reason IN ('over_plan', 'threshold', 'pool') AND c.cycle = $3
+        AND ({_OVER}) IS NOT TRUE AND NOT {_POOL_USED_UP} AND EXISTS (
+            SELECT FROM card_operation AS o
+            WHERE o.card_id = c.id AND o.kind = 'stop' AND o.status = 'done' AND o.cycle = $3
                 AND o.reason = c.stop_reason)
     """,
     SweepCause.EXPIRY: """
@@ -67,7 +77,9 @@ _CONDITIONS: Final[Mapping[SweepCause, str]] = {
     """,
 }
 # Plans are gathered first: looked up card by card they would be read a million times.
-_JOINS: Final[Mapping[SweepCause, str]] = {SweepCause.USAGE: "LEFT JOIN plans ON plans.name = c.plan"}
+_JOINS: Final[Mapping[SweepCause, str]] = dict.fromkeys(
+    (SweepCause.USAGE, SweepCause.RAISED), "LEFT JOIN plans ON plans.name = c.plan"
+)
 CANDIDATES: Final[Mapping[SweepCause, str]] = {
     cause: _CANDIDATES.format(condition=condition, join=_JOINS.get(cause, ""))
     for cause, condition in _CONDITIONS.items()

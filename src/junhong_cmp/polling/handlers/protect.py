@@ -1,6 +1,7 @@
 """Stopping and resuming a card, by the rules or at somebody's order (停复机)."""
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
@@ -32,7 +33,11 @@ log = structlog.stdlib.get_logger(__name__)
 
 _OTHER_DELAY: Final = timedelta(minutes=1)
 _RULES: Final = "rules"
-_ROLLOVER: Final = "cycle_rollover"
+_RESUMES: Final[Mapping[ProtectionAction, str]] = {
+    ProtectionAction.RESUME: "cycle_rollover",
+    ProtectionAction.RESUME_RAISED: "limit_raised",
+}
+"""Why the rules resume a card, as its operation says."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -131,15 +136,15 @@ class ProtectHandler:
         It may have waited for hours: the cycle is over since, the limit was raised, the card was moved.
         """
         decision = await self._decide(card, account)
-        wanted = _operation_for(decision, request_id)
+        wanted, reason = _operation_for(decision, request_id), _reason_of(decision)
         if placed is not None:
-            if wanted is not None and (placed.kind, placed.reason) == (wanted.kind, _reason_of(wanted)):
+            if wanted is not None and (placed.kind, placed.reason) == (wanted.kind, reason):
                 return placed
             verdict = Verdict(OperationStatus.FAILED, "尚未发送，规则已不再要求")
             await self.sender.settler.settle(placed, verdict)
         if wanted is None:
             return None
-        await self._place(card, account, wanted)
+        await self._place(card, account, wanted, reason)
         found = await find_operations(self.pool, card.id)
         return found[0] if found else None
 
@@ -166,12 +171,15 @@ class ProtectHandler:
             return NOTHING
         return decision
 
-    async def _place(self, card: Card, account: CarrierAccount, order: Order) -> None:
+    async def _place(
+        self, card: Card, account: CarrierAccount, order: Order, reason: str | None = None
+    ) -> None:
+        """Write down what is about to be sent; ``reason`` is the rules', of an order it is its own."""
         terms, now = billing_terms(account), self.clock.now()
         new = NewOperation(
             card_id=card.id,
             kind=order.kind,
-            reason=_reason_of(order),
+            reason=order.reason.value if reason is None else reason,
             request_id=order.request_id,
             cycle=None if terms is None else billing_cycle(now, terms.billing_day, terms.tz),
             requested_by=order.requested_by,
@@ -180,12 +188,12 @@ class ProtectHandler:
 
 
 def _operation_for(decision: Decision, request_id: str) -> Order | None:
-    if decision.action not in {ProtectionAction.STOP, ProtectionAction.RESUME}:
-        return None
-    kind = OperationKind.STOP if decision.action is ProtectionAction.STOP else OperationKind.RESUME
-    return Order(kind, request_id, decision.reason, _RULES)
+    if decision.action is ProtectionAction.STOP:
+        return Order(OperationKind.STOP, request_id, decision.reason, _RULES)
+    if decision.action in _RESUMES:
+        return Order(OperationKind.RESUME, request_id, decision.reason, _RULES)
+    return None
 
 
-def _reason_of(order: Order) -> str:
-    is_resume = order.kind is OperationKind.RESUME and order.requested_by == _RULES
-    return _ROLLOVER if is_resume else order.reason.value
+def _reason_of(decision: Decision) -> str:
+    return _RESUMES.get(decision.action, decision.reason.value)
