@@ -3,10 +3,8 @@
 import signal
 
 import pytest
+from tests.chaos.faults import POINTS, SLOW_CARRIER, at_work, flush, lose_replies, wait_s
 from tests.chaos.fleet import Fleet
-from tests.chaos.test_consumer_deaths import POINTS
-from tests.chaos.test_leader_deaths import wait_s
-from tests.chaos.test_redis_faults import SLOW_CARRIER, at_work, flush, lose_replies
 
 from junhong_cmp.cards.model import Card
 

@@ -5,6 +5,7 @@ import time
 from functools import partial
 
 import pytest
+from tests.chaos.faults import POINTS
 from tests.chaos.fleet import CARDS, INTERVAL_S, TUNING, Fleet, kill
 from tests.faultproxy import FaultProxy
 from tests.waiting import wait_until
@@ -28,7 +29,6 @@ ORDERS = (
 )
 QUICK_LEASES = {"heartbeat": 1.0, "lease": 4.0, "recovery_margin": 2.0, "recover": 1.0}
 POISON_AFTER = 3
-POINTS = ("after_start", "before_gw", "after_gw", "after_commit", "after_write_back")
 
 
 async def test_p2_consumers_killed_at_every_point_of_a_poll(fleet: Fleet, cards: list[Card]) -> None:

@@ -5,9 +5,8 @@ import time
 
 import psutil
 import pytest
-from tests.chaos.checker import Event
+from tests.chaos.faults import leads, wait_s
 from tests.chaos.fleet import CARDS, DEFAULT, SHORT, TUNED, Fleet, Lease, kill
-from tests.waiting import wait_until
 from tests.worker_process import WorkerProcess
 
 from junhong_cmp.cards.model import Card
@@ -25,23 +24,6 @@ def keep(fleet: Fleet, name: str, seconds: float) -> None:
     """Note a duration; one beyond its promise fails the test."""
     fleet.figures[name] = max(seconds, fleet.figures.get(name, 0.0))
     assert seconds <= LIMITS[name]
-
-
-def worker_of(fleet: Fleet, event: Event) -> WorkerProcess:
-    return next(worker for worker in fleet.workers if worker.pid == event["pid"])
-
-
-async def leads(fleet: Fleet, *, since: float = 0.0) -> tuple[WorkerProcess, Event]:
-    election = await fleet.event("elected", since=since)
-    return worker_of(fleet, election), election
-
-
-async def wait_s(seconds: float) -> None:
-    """Let a fault last; nothing else marks its end."""
-    until = time.monotonic() + seconds
-    await wait_until(
-        lambda: time.monotonic() >= until, timeout=seconds + 5, description=f"{seconds} s passed"
-    )
 
 
 @pytest.mark.parametrize("point", ["before_claim", "after_claim", "after_enqueue"])

@@ -8,9 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 import pytest
+from tests.chaos.faults import at_work, wait_s
 from tests.chaos.fleet import CARDS, INTERVAL_S, Fleet
-from tests.chaos.test_leader_deaths import wait_s
-from tests.chaos.test_redis_faults import at_work
 from tests.faultproxy import FaultProxy
 from tests.pgbouncer import PROGRAM, pgbouncer
 from tests.waiting import wait_until

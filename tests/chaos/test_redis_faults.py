@@ -6,39 +6,25 @@ import signal
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from redis.exceptions import RedisError
 from tests.chaos.checker import Event
+from tests.chaos.faults import SLOW_CARRIER, at_work, flush, leads, lose_replies, wait_s
 from tests.chaos.fleet import SHORT, Fleet, kill
-from tests.chaos.test_leader_deaths import leads, wait_s
 from tests.faultproxy import FaultProxy
 from tests.redis_servers import SingleRedis, free_ports
 from tests.waiting import wait_until
 
 from junhong_cmp.asynq.connection import RedisClient
-from junhong_cmp.asynq.scripting import LuaScript
 from junhong_cmp.cards.model import Card
 from junhong_cmp.embedded.redis_server import EmbeddedRedis
 from junhong_cmp.polling.queue_manager import PollingQueueManager
 from junhong_cmp.polling.tasks import TaskType
 
 pytestmark = pytest.mark.chaos
-
-POLLING = "junhong_cmp.polling"
-SLOW_CARRIER = pytest.mark.parametrize("carrier_latency", [timedelta(seconds=1)], indirect=True, ids=["slow"])
-"""Many calls are under way at any moment."""
-
-
-async def at_work(fleet: Fleet, cards: list[Card]) -> None:
-    """Two leaders and a consumer that have polled every card once."""
-    await fleet.enlist("leader")
-    await fleet.enlist("leader")
-    await fleet.enlist("consumer")
-    await fleet.settle(cards)
 
 
 async def command(fleet: Fleet, *words: str | float) -> Any:
@@ -61,12 +47,6 @@ async def configured(fleet: Fleet, name: str, value: str | int) -> AsyncIterator
             yield
         finally:
             await admin.config_set(name, before)
-
-
-async def flush(fleet: Fleet) -> None:
-    fleet.note("flush")
-    await fleet.redis.flushall()
-    fleet.note("flush")
 
 
 async def test_r1_redis_killed_and_restarted_five_times(
@@ -212,19 +192,6 @@ async def test_r9_redis_changes_its_password_and_back(fleet: Fleet, cards: list[
 @pytest.mark.parametrize("script", ["claim", "start", "write_back", "enqueue"])
 async def test_r10_replies_lost_after_the_deed(fleet: Fleet, cards: list[Card], script: str) -> None:
     await lose_replies(fleet, cards, script)
-
-
-async def lose_replies(fleet: Fleet, cards: list[Card], script: str) -> None:
-    """Have Redis do what it is told by a script three times without anybody hearing of it; judge."""
-    async with FaultProxy(fleet.redis_url) as proxy:
-        fleet.redis_url = proxy.url
-        await at_work(fleet, cards)
-        pattern = (
-            b"polling:carddata" if script == "enqueue" else LuaScript.load(POLLING, script).sha1.encode()
-        )
-        proxy.cut_after(pattern, times=3)
-        await wait_until(lambda: proxy.cuts >= 3, timeout=40, description="replies were lost")
-        await fleet.judge(cards)
 
 
 async def test_r10_connections_stall_and_are_reset(fleet: Fleet, cards: list[Card]) -> None:

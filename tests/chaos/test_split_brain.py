@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 import pytest
 from redis.exceptions import ResponseError
 from tests.chaos.checker import check
+from tests.chaos.faults import leads, wait_s
 from tests.chaos.fleet import SHORT, Fleet
-from tests.chaos.test_leader_deaths import leads, wait_s
 from tests.faultproxy import FaultProxy
 from tests.redis_servers import SingleRedis, free_ports
 from tests.waiting import wait_until

@@ -1,7 +1,5 @@
-import socket
-
 import pytest
-from aiohttp.abc import AbstractResolver, ResolveResult
+from tests.gateway.scripted_resolver import ScriptedResolver
 
 from junhong_cmp.gateway.endpoints import (
     EndpointPolicy,
@@ -79,23 +77,6 @@ def test_plain_http_needs_to_be_allowed() -> None:
 )
 def test_metadata_and_link_local_addresses_are_forbidden(host: str, forbidden: bool) -> None:  # noqa: FBT001 - a column of the table
     assert is_forbidden_address(host) is forbidden
-
-
-class ScriptedResolver(AbstractResolver):
-    def __init__(self, *addresses: str) -> None:
-        self.addresses = addresses
-        self.closed = False
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        return [
-            ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=0)
-            for address in self.addresses
-        ]
-
-    async def close(self) -> None:
-        self.closed = True
 
 
 async def test_a_name_that_leads_to_a_forbidden_address_is_refused() -> None:

@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from tests.gateway.scripted_resolver import ScriptedResolver
 from tests.gateway.scripted_server import (
     Exchange,
     Respond,
@@ -19,7 +20,6 @@ from tests.gateway.scripted_server import (
     json_answer,
     scripted_server,
 )
-from tests.gateway.test_endpoints import ScriptedResolver
 from tests.waiting import wait_until
 from yarl import URL
 
