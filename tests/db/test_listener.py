@@ -41,7 +41,7 @@ async def test_it_reconnects_and_says_that_something_may_be_missing(
         await pool.execute(KILL)
         await wait_until(lambda: len(heard) == 2, description="connected again")
     assert heard == [("one", NOTHING_KNOWN), ("two", NOTHING_KNOWN)]
-    assert "数据库通知连接中断，稍后重连" in [entry["event"] for entry in logs]
+    assert [entry["event"] for entry in logs] == ["数据库通知连接中断，稍后重连", "数据库通知连接已恢复"]
     await pool.execute("SELECT pg_notify('two', 'still there')")
     await wait_until(lambda: ("two", "still there") in heard, description="a notification after it")
 

@@ -146,3 +146,12 @@ def test_standard_error_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     logs.configure(fmt=logs.LogFormat.JSON)
     structlog.stdlib.get_logger("own").info("默认")
     assert records(stream)[0]["event"] == "默认"
+
+
+def test_a_pool_that_cannot_reconnect_repeats_no_traceback() -> None:
+    stream = io.StringIO()
+    set_up(stream)
+    pool = logging.getLogger("asyncpg.pool")
+    pool.warning("Failed to restore the pool connection floor; retrying", exc_info=OSError("refused"))
+    pool.error("something else")
+    assert [record["event"] for record in records(stream)] == ["something else"]

@@ -83,11 +83,13 @@ async def test_lost_fences_end_the_term_too(
 ) -> None:
     """It must not seal anew by itself: a frozen leader would take the shards back from its successor."""
     _, term = leased
-    await plant.redis.delete(*await fences(plant, account))
-    late = await add_cards(plant.pool, account, 20, first=100)
-    await plant.queue.add_many(CARDDATA, account.id, [(card.id, 1000) for card in late])
-    await wait_until(lambda: term.end_reason, description="the term is over")
+    with capture_logs() as logs:
+        await plant.redis.delete(*await fences(plant, account))
+        late = await add_cards(plant.pool, account, 20, first=100)
+        await plant.queue.add_many(CARDDATA, account.id, [(card.id, 1000) for card in late])
+        await wait_until(lambda: term.end_reason, description="the term is over")
     assert term.end_reason is TermEnd.DATA_LOST
+    assert "检测到 Redis 数据丢失，结束本任期，由下一任期全量初始化" in [entry["event"] for entry in logs]
     assert not await plant.redis.exists(*await fences(plant, account))
 
 

@@ -41,6 +41,7 @@ class Listener:
         self._callback = callback
         self._check_interval_s = check_interval.total_seconds()
         self._task: asyncio.Task[None] | None = None
+        self._is_away = False
 
     async def start(self) -> None:
         """Begin to listen; the first connection is made in the background."""
@@ -60,12 +61,14 @@ class Listener:
             try:
                 await self._listen()
                 pause = _FIRST_PAUSE_S
+                self._is_away = True
                 log.warning("数据库通知连接中断，稍后重连", channels=self._channels)
             except DATABASE_FAULTS as error:
                 if not is_outage(error):
                     log.exception("数据库通知连接出错，稍后重连", channels=self._channels)
-                elif pause == _FIRST_PAUSE_S:  # said once an outage
+                elif not self._is_away:  # said once an outage
                     log.warning("数据库通知连接失败，稍后重连", error=type(error).__name__)
+                self._is_away = True
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))
             pause = min(pause * 2, _LONGEST_PAUSE_S)
 
@@ -79,6 +82,9 @@ class Listener:
         try:
             for channel in self._channels:
                 await conn.add_listener(channel, self._hear)
+            if self._is_away:
+                self._is_away = False
+                log.info("数据库通知连接已恢复", channels=self._channels)
             for channel in self._channels:
                 self._callback(channel, NOTHING_KNOWN)
             while not await _happens(lost, within_s=self._check_interval_s):

@@ -114,8 +114,8 @@ class LeaseKeeper:
         self._rival.forget()
         self._closed.clear()
         began = time.monotonic()
-        gap_s = None if term.gap is None else round(term.gap.total_seconds(), 3)
-        log.info("当选主节点", term=term.epoch, gap_s=gap_s, **self._own_fields)
+        gap = {} if term.gap is None else {"gap_s": round(term.gap.total_seconds(), 3)}
+        log.info("当选主节点", term=term.epoch, **gap, **self._own_fields)
         self._watcher.elected(term)
         await self._keep(store, term)
         await self._closed.wait()

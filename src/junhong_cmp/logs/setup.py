@@ -34,6 +34,9 @@ class LogLevel(StrEnum):
 # Libraries whose chatter below WARNING helps nobody who runs a worker.
 _QUIET: Final = ("asyncio", "aiohttp", "alembic", "redis", "sqlalchemy", "asyncpg")
 
+# While PostgreSQL is away this one warns every few seconds, with a traceback; our own parts say it once.
+_REPEATING: Final = ("asyncpg.pool",)
+
 
 def configure(
     *,
@@ -67,6 +70,8 @@ def configure(
     root.setLevel(level.upper())
     for name in _QUIET:
         logging.getLogger(name).setLevel(max(root.level, logging.WARNING))
+    for name in _REPEATING:
+        logging.getLogger(name).setLevel(max(root.level, logging.ERROR))
     logging.captureWarnings(capture=True)
     structlog.configure(
         processors=[

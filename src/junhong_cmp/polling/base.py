@@ -51,7 +51,7 @@ class PollingBase:
     _preparation: TurnPreparation = field(init=False)
     _single: SingleTurn = field(init=False)
     _batch: BatchTurn = field(init=False)
-    _redis: OutageLog = field(init=False, default_factory=lambda: OutageLog("polling_turn"))
+    _redis: OutageLog = field(init=False, default_factory=lambda: OutageLog("轮询"))
     _rare: RareLog = field(init=False, default_factory=RareLog)
 
     def __post_init__(self) -> None:

@@ -31,6 +31,8 @@ from junhong_cmp.polling.term import PollingTerm
 log = structlog.stdlib.get_logger(__name__)
 
 _LONGEST_PAUSE: Final = timedelta(seconds=5)
+_LOST: Final = "检测到 Redis 数据丢失，开始全量初始化"
+_LOST_IN_TERM: Final = "检测到 Redis 数据丢失，结束本任期，由下一任期全量初始化"
 
 
 def _ignore_lost_data() -> None:
@@ -87,7 +89,7 @@ class PollingScheduler:
             await asyncio.Event().wait()
         term = PollingTerm(self.redis, self.queue_manager, self._hold, self.leased)
         claims = self._claim_round(term)
-        outage, backoff = OutageLog("polling_scheduler"), Backoff(_LONGEST_PAUSE)
+        outage, backoff = OutageLog("认领到期的卡"), Backoff(_LONGEST_PAUSE)
         while True:
             try:
                 if not term.is_open:
@@ -108,7 +110,7 @@ class PollingScheduler:
 
     async def _answer_fence(self, term: PollingTerm, error: FencedError) -> None:
         if error.fence is None or error.fence < error.epoch:
-            log.error("检测到 Redis 数据丢失，开始全量初始化", epoch=error.epoch)
+            log.error(_LOST if self.leased is None else _LOST_IN_TERM, epoch=error.epoch)
             await self._report_loss()
             await self._dispute(error)
             await asyncio.sleep(self.settings.min_tick.total_seconds())
