@@ -123,11 +123,6 @@ class Platform:
         self._simulator._log.flush()
         return summarise(read_log(self.carrier_log_path))
 
-    async def polled_cards(self) -> set[str]:
-        """Numbers of the cards whose usage was asked for and kept."""
-        rows = await self.pool.fetch("SELECT iccid FROM iot_card WHERE carddata_succeeded_at IS NOT NULL")
-        return {row["iccid"] for row in rows}
-
     async def all_polled(self, cards: list[Card], *, since: float = 0.0, limit_s: float = 60) -> None:
         """Wait until the usage of each of these cards was read after unix second ``since``."""
         ids = [card.id for card in cards]
