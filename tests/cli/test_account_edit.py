@@ -79,8 +79,18 @@ def test_every_drivers_defaults_are_accepted(name: str) -> None:
     account = with_defaults("x", DRIVERS[name])
     texts = [f"{each.key}={each.new}" for each in differences(None, account) if each.key != "name"]
     assert changed(account, texts) == account
-    assert hints(account, ["driver", "billing_day", "usage_unit", "daily_quota"]) == []
+    assert hints(account, ["billing_day", "usage_unit", "daily_quota"]) == []
     assert account.operation_min_gap >= timedelta(minutes=3)
+
+
+def test_batches_that_are_a_day_behind_are_told_of_with_the_remedy() -> None:
+    account = with_defaults("x", DRIVERS["onelink"])
+    told = ["驱动 onelink 批量查询的用量只到昨日 24 时，需要及时停机或告警的账号请设 batch_size=1"]
+    assert hints(account, [each.key for each in differences(None, account)]) == told
+    assert hints(account, ["driver"]) == hints(account, ["batch_size"]) == told
+    assert hints(account, ["qps"]) == hints(account, ["protect_enabled"]) == []
+    assert hints(changed(account, ["protect_enabled=true"]), ["protect_enabled"]) == told
+    assert hints(changed(account, ["batch_size=1"]), ["batch_size", "driver"]) == []
 
 
 def test_hints_speak_of_what_has_changed() -> None:

@@ -69,7 +69,9 @@ def differences(old: NewAccount | None, new: NewAccount) -> list[Difference]:
 
 def hints(account: NewAccount, keys: Sequence[str]) -> list[str]:
     """Return what is worth knowing now that these keys have changed: nothing that forbids the change."""
-    touched = {*keys, *(("billing_day", "usage_unit") if "driver" in keys else ())}
+    touched = {*keys, *(("billing_day", "usage_unit", "batch_size") if "driver" in keys else ())}
+    if "protect_enabled" in keys and account.protect_enabled:
+        touched.add("batch_size")
     return [text for key, text in _hints(account) if key in touched]
 
 
@@ -87,6 +89,12 @@ def _hints(account: NewAccount) -> Iterator[tuple[str, str]]:
         usual, now = getattr(driver and driver.defaults, key, None), getattr(account, key)
         if usual not in (None, now):
             yield key, f"驱动 {account.driver} 通常为 {key}={usual}，现为 {now}"
+    ends = None if driver is None else driver.defaults.batch_usage_ends
+    if account.batch_size > 1 and ends is not None:
+        yield (
+            "batch_size",
+            f"驱动 {account.driver} 批量查询的用量只到{ends}，需要及时停机或告警的账号请设 batch_size=1",
+        )
     for key in ("daily_quota", "monthly_quota"):
         if getattr(account, key) == 0:
             yield key, f"{key} 为 0：该账号不会被调用"

@@ -35,13 +35,14 @@ class DriverDefaults:
     """What an account of the driver has unless it says otherwise, and what the carrier demands of all.
 
     ``batch_sizes`` are the largest batches it takes, ``change_rest`` its least time between two changes of
-    one card.
+    one card. ``batch_usage_ends`` is to when usage asked about in batches counts, where that is not now.
     """
 
     billing_day: int = 1
     usage_unit: str = "KB"
     batch_sizes: Mapping[GatewayCall, int] = field(default_factory=dict)
     change_rest: timedelta = timedelta(0)
+    batch_usage_ends: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,11 @@ _ROWS: Final = (
         name="onelink",
         carrier="cmcc",
         open=_onelink,
-        defaults=DriverDefaults(batch_sizes={GatewayCall.USAGE: ONELINK_BATCH}, change_rest=ONELINK_REST),
+        defaults=DriverDefaults(
+            batch_sizes={GatewayCall.USAGE: ONELINK_BATCH},
+            change_rest=ONELINK_REST,
+            batch_usage_ends="昨日 24 时",
+        ),
     ),
     DriverRow(
         name="unicom",
