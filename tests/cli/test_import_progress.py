@@ -1,4 +1,6 @@
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
+
+from tests.imports.card_files import make_import
 
 from junhong_cmp.cli.import_progress import Pace, PaceMeter
 from junhong_cmp.imports.model import ImportStatus, ImportTask
@@ -6,28 +8,8 @@ from junhong_cmp.imports.model import ImportStatus, ImportTask
 
 def at(total: int, lines: int | None = 1001) -> ImportTask:
     """An import with this many rows behind it."""
-    return ImportTask(
-        id=1,
-        account_id=1,
-        file_name="cards.csv",
-        file_key="k",
-        file_sha256="0" * 64,
-        file_bytes=1,
-        file_lines=lines,
-        sheet="",
-        status=ImportStatus.RUNNING,
-        total=total,
-        imported=total,
-        skipped=0,
-        rejected=0,
-        warned=0,
-        next_line=total + 2,
-        result_key=None,
-        error=None,
-        notes=(),
-        created_at=datetime.now(UTC),
-        started_at=None,
-        finished_at=None,
+    return make_import(
+        status=ImportStatus.RUNNING, total=total, imported=total, next_line=total + 2, file_lines=lines
     )
 
 

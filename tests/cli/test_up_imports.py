@@ -1,38 +1,17 @@
 """Several card files watched as one."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+
+from tests.imports.card_files import make_import
 
 from junhong_cmp.cards.account_store import NewAccount, record_account
 from junhong_cmp.cards.carrier import Carrier
 from junhong_cmp.cli.up_imports import DemoImports, ImportCounts
 from junhong_cmp.db.pool import Pool
-from junhong_cmp.imports.model import ImportStatus, ImportTask
+from junhong_cmp.imports.model import ImportStatus
 from junhong_cmp.imports.store import find_import
 
-PENDING = ImportTask(
-    id=1,
-    account_id=1,
-    file_name="a.csv",
-    file_key="k",
-    file_sha256="s",
-    file_bytes=1,
-    file_lines=10,
-    sheet="",
-    status=ImportStatus.PENDING,
-    total=0,
-    imported=0,
-    skipped=0,
-    rejected=0,
-    warned=0,
-    next_line=0,
-    result_key=None,
-    error=None,
-    notes=(),
-    created_at=datetime(2026, 3, 1, tzinfo=UTC),
-    started_at=None,
-    finished_at=None,
-)
+PENDING = make_import(file_name="a.csv", file_lines=10)
 DONE = replace(
     PENDING, id=2, file_name="b.csv", status=ImportStatus.DONE, total=9, imported=6, skipped=2, rejected=1
 )

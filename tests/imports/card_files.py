@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from junhong_cmp.asynq.processing_task import ProcessingTask
 from junhong_cmp.cards.model import Card
-from junhong_cmp.imports.model import ImportTask
+from junhong_cmp.imports.model import ImportStatus, ImportTask
 from junhong_cmp.imports.tasks import message_for
 
 PutFile: TypeAlias = Callable[[bytes], Coroutine[Any, Any, ImportTask]]
@@ -39,6 +39,34 @@ def delivery(import_id: int, *, draining: asyncio.Event | None = None, **fields:
         draining=draining or asyncio.Event(),
         **fields,
     )
+
+
+def make_import(**changes: Any) -> ImportTask:
+    """An import as the database gives it, handed in and not begun."""
+    fields: dict[str, Any] = {
+        "id": 1,
+        "account_id": 1,
+        "file_name": "卡.csv",
+        "file_key": "file",
+        "file_sha256": "0" * 64,
+        "file_bytes": 1,
+        "file_lines": None,
+        "sheet": "",
+        "status": ImportStatus.PENDING,
+        "total": 0,
+        "imported": 0,
+        "skipped": 0,
+        "rejected": 0,
+        "warned": 0,
+        "next_line": 0,
+        "result_key": None,
+        "error": None,
+        "notes": (),
+        "created_at": datetime(2026, 3, 1, tzinfo=UTC),
+        "started_at": None,
+        "finished_at": None,
+    }
+    return ImportTask(**(fields | changes))
 
 
 def iccid(number: int) -> str:

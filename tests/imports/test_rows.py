@@ -1,49 +1,26 @@
 import re
-from datetime import timedelta
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.imports.card_files import iccid
+from tests.polling.samples import make_account
 
 from junhong_cmp.cards.carrier import Carrier
-from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.imports.header import Field
 from junhong_cmp.imports.model import RowResult, RowStatus
 from junhong_cmp.imports.rows import Candidate, check_row
 from junhong_cmp.imports.sheet_row import CellKind, SheetRow
 
 GOOD = iccid(1)
-
-
-def account(carrier: Carrier = Carrier.CMCC) -> CarrierAccount:
-    return CarrierAccount(
-        id=1,
-        code="acc",
-        name="一号通道",
-        carrier=carrier,
-        driver="generic",
-        base_url=None,
-        credential_ref=None,
-        tz="Asia/Shanghai",
-        billing_day=1,
-        usage_unit="KB",
-        usage_lag=timedelta(0),
-        qps=1.0,
-        concurrency=1,
-        daily_quota=None,
-        per_card_min_gap=timedelta(0),
-        batch_size=1,
-        polling_enabled=True,
-        paused_until=None,
-        pause_reason=None,
-    )
+ACCOUNT = make_account(code="acc", name="一号通道")
 
 
 def check(
     fields: dict[Field, str], *, carrier: Carrier = Carrier.CMCC, surplus: bool = False
 ) -> Candidate | RowResult:
-    return check_row(SheetRow(7, 7, fields, surplus), account(carrier))
+    return check_row(SheetRow(7, 7, fields, surplus), replace(ACCOUNT, carrier=carrier))
 
 
 def accepted(**cells: str) -> Candidate:
@@ -90,7 +67,7 @@ def test_what_is_no_iccid_is_rejected_with_its_line(raw: str, code: str) -> None
 
 
 def test_faulty_and_short_rows_are_rejected() -> None:
-    faulty = check_row(SheetRow(3, 3, {}, fault="引号未闭合", excerpt='"开\x07'), account())
+    faulty = check_row(SheetRow(3, 3, {}, fault="引号未闭合", excerpt='"开\x07'), ACCOUNT)
     assert isinstance(faulty, RowResult)
     assert (faulty.value, faulty.reason_code, faulty.reason) == (
         '"开\\u0007',
@@ -145,7 +122,7 @@ def test_contradictions_with_the_account_are_warned_about() -> None:
 
 
 def judge_cell(raw: str, kind: CellKind) -> Candidate | RowResult:
-    return check_row(SheetRow(7, 7, {Field.ICCID: raw}, kinds={Field.ICCID: kind}), account())
+    return check_row(SheetRow(7, 7, {Field.ICCID: raw}, kinds={Field.ICCID: kind}), ACCOUNT)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +162,7 @@ def test_an_iccid_that_is_no_text_is_rejected_with_the_remedy(
 def test_cells_beside_it_are_taken_as_far_as_they_are_exact(
     field: Field, raw: str, kind: CellKind, taken: str | None, warned: tuple[str, ...]
 ) -> None:
-    outcome = check_row(SheetRow(7, 7, {Field.ICCID: GOOD, field: raw}, kinds={field: kind}), account())
+    outcome = check_row(SheetRow(7, 7, {Field.ICCID: GOOD, field: raw}, kinds={field: kind}), ACCOUNT)
     assert isinstance(outcome, Candidate)
     card = outcome.card
     names = {
@@ -209,5 +186,5 @@ def test_a_header_met_again_is_skipped(raw: str) -> None:
     st.none() | st.dictionaries(st.sampled_from(Field), st.sampled_from(CellKind)),
 )
 def test_any_cells_give_an_outcome(fields: dict[Field, str], kinds: dict[Field, CellKind] | None) -> None:
-    outcome = check_row(SheetRow(7, 7, fields, kinds=kinds), account())
+    outcome = check_row(SheetRow(7, 7, fields, kinds=kinds), ACCOUNT)
     assert outcome.line_no == 7

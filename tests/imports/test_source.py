@@ -4,7 +4,6 @@ import hashlib
 import io
 from collections.abc import Sequence
 from contextlib import aclosing
-from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
@@ -12,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.imports import workbooks
-from tests.imports.card_files import iccid
-from tests.imports.test_rows import account
+from tests.imports.card_files import iccid, make_import
+from tests.polling.samples import make_account
 
 from junhong_cmp.imports.errors import FileRefusedError
 from junhong_cmp.imports.judged import Judged
 from junhong_cmp.imports.limits import WorkbookLimits
-from junhong_cmp.imports.model import ImportStatus, ImportTask
+from junhong_cmp.imports.model import ImportTask
 from junhong_cmp.imports.rows import Candidate
 from junhong_cmp.imports.source import CardSource
 from junhong_cmp.storage.errors import StorageUnavailableError
@@ -26,29 +25,8 @@ from junhong_cmp.storage.store import open_storage
 
 
 def task_for(data: bytes, *, name: str = "卡", sheet: str = "") -> ImportTask:
-    return ImportTask(
-        id=1,
-        account_id=1,
-        file_name=name,
-        file_key="file",
-        file_sha256=hashlib.sha256(data).hexdigest(),
-        file_bytes=len(data),
-        file_lines=None,
-        sheet=sheet,
-        status=ImportStatus.RUNNING,
-        total=0,
-        imported=0,
-        skipped=0,
-        rejected=0,
-        warned=0,
-        next_line=0,
-        result_key=None,
-        error=None,
-        notes=(),
-        created_at=datetime(2026, 11, 30, tzinfo=UTC),
-        started_at=None,
-        finished_at=None,
-    )
+    digest = hashlib.sha256(data).hexdigest()
+    return make_import(file_name=name, sheet=sheet, file_sha256=digest, file_bytes=len(data))
 
 
 async def source_of(data: bytes, *, name: str = "卡", sheet: str = "") -> CardSource:
@@ -61,7 +39,7 @@ async def source_of(data: bytes, *, name: str = "卡", sheet: str = "") -> CardS
 
 async def judge(data: bytes, *, first_line: int = 0) -> list[Judged]:
     source = await source_of(data)
-    return [one async for batch in source.outcomes(account(), first_line) for one in batch]
+    return [one async for batch in source.outcomes(make_account(), first_line) for one in batch]
 
 
 def as_csv(rows: Sequence[Sequence[str]]) -> bytes:
@@ -98,7 +76,7 @@ async def test_notes_about_a_workbook() -> None:
         "又": [["ICCID"], [iccid(2)]],
     }
     source = await source_of(workbooks.xlsx(sheets), name="卡.csv", sheet="又")
-    judged = [one async for batch in source.outcomes(account(), 0) for one in batch]
+    judged = [one async for batch in source.outcomes(make_account(), 0) for one in batch]
     assert [one.outcome.value for one in judged] == [iccid(2)]
     assert source.notes == (
         "文件扩展名是 .csv，内容却是 Excel 工作簿（.xlsx），已按内容读取",
@@ -108,7 +86,7 @@ async def test_notes_about_a_workbook() -> None:
 
 async def test_leaving_early_ends_the_child() -> None:
     source = await source_of(as_xlsx([["ICCID"], *[[iccid(n)] for n in range(20_000)]]))
-    async with aclosing(source.outcomes(account(), 0)) as batches:
+    async with aclosing(source.outcomes(make_account(), 0)) as batches:
         await anext(batches)
     parsers = [one for one in psutil.Process().children() if "parser_child" in " ".join(one.cmdline())]
     assert parsers == []
@@ -136,7 +114,7 @@ async def test_a_disk_that_takes_no_copy_is_said_to_be_one(
     source = await source_of(as_xlsx([["ICCID"], [iccid(1)]]))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
     with pytest.raises(StorageUnavailableError, match="工作簿无法暂存：不存在"):
-        await anext(source.outcomes(account(), 0))
+        await anext(source.outcomes(make_account(), 0))
 
 
 CELLS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=25)
