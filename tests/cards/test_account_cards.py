@@ -1,3 +1,6 @@
+from contextlib import aclosing
+
+from tests.crowd import CROWDED, Statistics, watched_crowd, whatever_is_known
 from tests.polling.plant import add_account, add_cards
 
 from junhong_cmp.cards.account_cards import CardGroup, count_card_groups, stream_account_cards
@@ -35,3 +38,14 @@ async def test_cards_are_counted_by_account_state_and_reason(pool: Pool) -> None
         CardGroup(mine.id, CardStatus.UNKNOWN, StopReason.NONE, 2),
         CardGroup(other.id, CardStatus.UNKNOWN, StopReason.NONE, 1),
     ]
+
+
+@whatever_is_known
+async def test_a_page_reads_no_more_cards_than_it_holds(postgres_dsn: str, statistics: Statistics) -> None:
+    async with (
+        watched_crowd(postgres_dsn, statistics) as watch,
+        aclosing(stream_account_cards(watch.pool, CROWDED, page=100)) as pages,
+    ):
+        for first in (2, 202):
+            assert [card.id for card in await anext(pages)] == list(range(first, first + 200, 2))
+            watch.assert_frugal(200)

@@ -1,6 +1,7 @@
 from contextlib import aclosing
 
 from tests.cards.inventory import NOON, add_account, add_cards, hours
+from tests.crowd import Statistics, watched_crowd, whatever_is_known
 
 from junhong_cmp.cards.model import CardStatus, NewCard, PollTopic, RealNameStatus
 from junhong_cmp.cards.roster import (
@@ -81,3 +82,12 @@ async def test_a_row_tells_what_decides_about_polling_and_how_each_topic_fares(p
     }
     whole_card = (await load_cards(pool, [card.id]))[card.id]
     assert roster_row(whole_card) == tuple(row)
+
+
+@whatever_is_known
+async def test_a_page_reads_no_more_cards_than_it_holds(postgres_dsn: str, statistics: Statistics) -> None:
+    async with watched_crowd(postgres_dsn, statistics) as watch:
+        async with aclosing(stream_roster(watch.pool, page=100)) as pages:
+            assert [row[0] for row in await anext(pages)] == list(range(1, 101))
+            assert [row[0] for row in await anext(pages)] == list(range(101, 201))
+        watch.assert_frugal(100)

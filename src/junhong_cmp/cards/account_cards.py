@@ -1,10 +1,11 @@
 """The cards of accounts: of one page by page, of all counted."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import NamedTuple
 
 from junhong_cmp.cards.card_rows import card_from_row
 from junhong_cmp.cards.model import Card, CardStatus, StopReason
+from junhong_cmp.db.index_order import fetch_in_index_order
 from junhong_cmp.db.pool import Conn, Pool
 
 _PAGE = """
@@ -36,9 +37,11 @@ async def count_card_groups(conn: Conn, account_id: int | None = None) -> list[C
     ]
 
 
-async def stream_account_cards(pool: Pool, account_id: int, *, page: int = 1000) -> AsyncIterator[list[Card]]:
+async def stream_account_cards(
+    pool: Pool, account_id: int, *, page: int = 1000
+) -> AsyncGenerator[list[Card], None]:
     """Yield pages of the account's live cards with polling enabled, by ascending id."""
     after_id = 0
-    while rows := await pool.fetch(_PAGE, account_id, after_id, page):
+    while rows := await fetch_in_index_order(pool, _PAGE, account_id, after_id, page):
         after_id = rows[-1]["id"]
         yield [card_from_row(row) for row in rows]

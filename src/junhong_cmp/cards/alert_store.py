@@ -8,12 +8,14 @@ from junhong_cmp.cards.alerts import AlertKind, AlertRule
 from junhong_cmp.cards.card_rows import card_from_row
 from junhong_cmp.cards.model import Card
 from junhong_cmp.cards.usage import CycleId
+from junhong_cmp.db.index_order import fetch_in_index_order
 from junhong_cmp.db.pool import Conn, Pool
 
 _RULES = """
     SELECT id, name, kind, account_id, category, level, threshold FROM alert_rule
     WHERE enabled AND kind = ANY ($1::text[]) ORDER BY id
 """
+# OFFSET 0 has the alerts raised looked up card by card: joined, they would all be read for each page.
 _CANDIDATES = """
     SELECT c.* FROM iot_card AS c
     WHERE c.account_id = $1 AND c.id > $2 AND c.deleted_at IS NULL
@@ -22,7 +24,8 @@ _CANDIDATES = """
         AND {condition}
         AND NOT EXISTS (
             SELECT FROM alert_event AS e
-            WHERE e.card_id = c.id AND e.rule_id = $7 AND e.cycle = $6 AND e.level = $8)
+            WHERE e.card_id = c.id AND e.rule_id = $7 AND e.cycle = $6 AND e.level = $8
+            OFFSET 0)
     ORDER BY c.id
     LIMIT $9
 """
@@ -61,7 +64,8 @@ async def find_alert_candidates(
     ``place`` is the account, its current cycle, and the card id to go on after.
     """
     account_id, cycle, after_id = place
-    rows = await pool.fetch(
+    rows = await fetch_in_index_order(
+        pool,
         _CANDIDATES.format(condition=_CONDITIONS[rule.kind]),
         account_id,
         after_id,

@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from junhong_cmp.cards.model import Card, CardStatus
+from junhong_cmp.db.index_order import fetch_in_index_order
 from junhong_cmp.db.pool import Conn, Pool
 from junhong_cmp.db.rows import execute_rows
 
@@ -78,7 +79,7 @@ async def list_our_cards(
     pool: Pool, account_id: int, after_id: int, created_before: datetime, limit: int
 ) -> list[tuple[int, str, str]]:
     """Return id, number and state of the account's next cards."""
-    rows = await pool.fetch(_OURS, account_id, after_id, created_before, limit)
+    rows = await fetch_in_index_order(pool, _OURS, account_id, after_id, created_before, limit)
     return [(row["id"], row["iccid"], row["status"]) for row in rows]
 
 

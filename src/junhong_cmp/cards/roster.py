@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from asyncpg import Record
 
 from junhong_cmp.cards.model import Card, CardStatus, PollProgress, PollTopic, RealNameStatus
+from junhong_cmp.db.index_order import fetch_in_index_order
 from junhong_cmp.db.pool import Conn, Pool
 from junhong_cmp.db.retrying import DATABASE_FAULTS
 
@@ -98,14 +99,14 @@ async def stream_roster(
 ) -> AsyncGenerator[Sequence[RosterRow], None]:
     """Yield pages of live cards with polling enabled, by ascending id; the next is read ahead.
 
-    Each page is a short query on its own connection. Cards inserted meanwhile have higher ids and are met
-    too, until the last page has been read; the last id of a page resumes a stream. Close the stream if it
-    is left before its end.
+    Each page is a short transaction on its own connection. Cards inserted meanwhile have higher ids and are
+    met too, until the last page has been read; the last id of a page resumes a stream. Close the stream if
+    it is left before its end.
     """
-    ahead = asyncio.ensure_future(pool.fetch(_PAGE, after_id, page))
+    ahead = asyncio.ensure_future(fetch_in_index_order(pool, _PAGE, after_id, page))
     try:
         while rows := await ahead:
-            ahead = asyncio.ensure_future(pool.fetch(_PAGE, rows[-1][0], page))
+            ahead = asyncio.ensure_future(fetch_in_index_order(pool, _PAGE, rows[-1][0], page))
             yield rows
     finally:
         ahead.cancel()

@@ -8,6 +8,7 @@ import asyncpg
 
 from junhong_cmp.cards.account_store import find_account
 from junhong_cmp.cards.model import CardStatus
+from junhong_cmp.db.index_order import keep_index_order
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.exports.columns import COLUMNS
 from junhong_cmp.exports.errors import NothingFoundError
@@ -54,6 +55,7 @@ async def stream_cards(
                 )
             account_id = account.id
         await conn.execute(_PATIENCE)
+        await keep_index_order(conn)
         cursor = await conn.cursor(_CARDS, account_id, selection.status)
         while rows := await cursor.fetch(page):
             yield rows

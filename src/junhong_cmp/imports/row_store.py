@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Collection, Sequence
 from typing import Final
 
+from junhong_cmp.db.index_order import fetch_in_index_order
 from junhong_cmp.db.pool import Conn, Pool
 from junhong_cmp.imports.model import RowResult, RowStatus
 
@@ -60,9 +61,9 @@ async def find_first_lines(conn: Conn, import_id: int, card_ids: Collection[int]
     return {row["card_id"]: row["line_no"] for row in rows}
 
 
-async def list_latest_imported(conn: Conn | Pool, import_id: int, limit: int) -> list[int]:
+async def list_latest_imported(pool: Pool, import_id: int, limit: int) -> list[int]:
     """Return the ids of the cards that were imported last, at most ``limit``."""
-    return [row["card_id"] for row in await conn.fetch(_LATEST, import_id, limit)]
+    return [row["card_id"] for row in await fetch_in_index_order(pool, _LATEST, import_id, limit)]
 
 
 async def stream_rows(
