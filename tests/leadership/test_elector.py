@@ -87,6 +87,7 @@ async def test_of_three_started_together_one_leads(electors: Electors, redis: Re
         await wait_until(both_stand_by, description="two standbys")
         await wait_until(lambda: _renewed(redis, 2), description="the lease is renewed")
     elected = said(logs, "当选主节点")
+    assert all("gap_s" not in entry for entry in elected), "nobody had led before"
     assert [(entry["term"], entry["holder"]) for entry in elected] == [
         (term.epoch, await field(redis, "holder"))
     ]

@@ -8,15 +8,18 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 from tests.polling.plant import Plant, add_cards
-from tests.waiting import wait_until
+from tests.waiting import FakeClock, wait_until
 
 from junhong_cmp.asynq.keys import queue_keys
 from junhong_cmp.cards.model import CarrierAccount
+from junhong_cmp.embedded.redis_server import EmbeddedRedis
 from junhong_cmp.leadership.term import Term, TermEnd
 from junhong_cmp.polling import keys
 from junhong_cmp.polling.claim_hold import ClaimHold
+from junhong_cmp.polling.continuity import Continuity
 from junhong_cmp.polling.errors import FencedError, TermOverError
 from junhong_cmp.polling.scheduler import PollingScheduler
+from junhong_cmp.polling.server_identity import server_identity
 from junhong_cmp.polling.tasks import POLLING_QUEUE, TaskType
 from junhong_cmp.polling.term import PollingTerm
 
@@ -149,6 +152,69 @@ async def test_trust_is_asked_for_before_anything_is_handed_over(plant: Plant) -
     term.extend(time.monotonic() - 1)
     with pytest.raises(TermOverError, match="任期 7"):
         polling.check()
+
+
+@pytest.fixture
+async def restarted(
+    plant: Plant, account: CarrierAccount, clock: FakeClock, redis_server: EmbeddedRedis
+) -> PollingTerm:
+    """Term 7 over a Redis that was restarted since it began, and is due to be looked at."""
+    polling = PollingTerm(
+        plant.redis, plant.queue, ClaimHold(plant.pool, plant.redis, plant.settings, clock=clock), lasting(7)
+    )
+    await polling.open()
+    await polling.cover([account.id])
+    await redis_server.restart()
+    clock.advance(6)
+    return polling
+
+
+async def test_a_restarted_redis_that_knows_of_all_claims_is_vouched_for(
+    plant: Plant, account: CarrierAccount, restarted: PollingTerm
+) -> None:
+    shard, *_ = plant.queue.shards((account.id,))
+    await plant.redis.set(keys.shard_claim(shard), 5000)
+    assert not await restarted.is_on_hold({shard: 5000})
+    assert (
+        await plant.redis.get(keys.continuity())
+        == Continuity(await server_identity(plant.redis)).encode().encode()
+    )
+
+
+@pytest.mark.parametrize("forgotten", ["claim", "fence"])
+async def test_a_restarted_redis_that_has_forgotten_anything_is_refused_though_nothing_is_due(
+    plant: Plant, account: CarrierAccount, restarted: PollingTerm, forgotten: str
+) -> None:
+    before = await plant.redis.get(keys.continuity())
+    shard, *_ = plant.queue.shards((account.id,))
+    await plant.redis.set(keys.shard_claim(shard), 5000)
+    if forgotten == "fence":
+        await plant.redis.set(keys.shard_fence(shard), 6)
+    with pytest.raises(FencedError):
+        await restarted.is_on_hold({shard: 5001 if forgotten == "claim" else 5000})
+    assert await plant.redis.get(keys.continuity()) == before
+
+
+async def test_a_leader_told_to_stop_leaves_its_word_and_one_that_lapsed_does_not(
+    plant: Plant, leased: tuple[PollingScheduler, Term]
+) -> None:
+    scheduler, _ = leased
+    server = await server_identity(plant.redis)
+    assert await plant.redis.get(keys.continuity()) == f"kept:{server}".encode()
+    await scheduler.stop()
+    word = await plant.redis.get(keys.continuity())
+    assert word.startswith(f"left:{server}:".encode())
+    late = lasting(8)
+    lapsed = plant.scheduler(leased=late)
+    await lapsed.start()
+    await wait_until(lambda: _kept(plant.redis, server), description="the next leader has looked")
+    late.extend(time.monotonic() - 1)
+    await lapsed.stop()
+    assert await _kept(plant.redis, server)
+
+
+async def _kept(redis: Any, server: str) -> bool:
+    return bool(await redis.get(keys.continuity()) == f"kept:{server}".encode())
 
 
 async def test_without_a_lease_every_opening_takes_a_new_epoch(plant: Plant) -> None:

@@ -74,7 +74,7 @@ class ClaimRound:
         await self.term.cover(snapshot.accounts)
         now_ms = await self._read_notices()
         await self._hand_over(now_ms)
-        if await self.term.is_on_hold():
+        if await self.term.is_on_hold(self._given):
             return self.settings.idle_tick.total_seconds()
         room = await self.backlog.room()
         callable_types = self._callable_types(snapshot)

@@ -57,13 +57,18 @@ def account_rate(account_id: int) -> str:
     return f"polling:{{account:{account_id}}}:rate"
 
 
+def account_granted(account_id: int) -> str:
+    """``<calls a second> <unix microseconds> <growth>``: a rate lower than configured, its carrier's wish."""
+    return f"polling:{{account:{account_id}}}:granted"
+
+
 def generation() -> str:
     """Present once a full initialisation has been completed; its absence means lost data."""
     return "polling:generation"
 
 
 def continuity() -> str:
-    """``kept`` while Redis knows of every poll under way, ``broken`` if it forgot some, absent if all."""
+    """Word of the last leader on whether Redis knows of every poll under way; absent if it forgot all."""
     return "polling:continuity"
 
 

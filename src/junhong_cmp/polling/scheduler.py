@@ -1,6 +1,7 @@
 """The leader's duty of claiming due cards, for as long as its term lasts."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -31,6 +32,7 @@ from junhong_cmp.polling.term import PollingTerm
 log = structlog.stdlib.get_logger(__name__)
 
 _LONGEST_PAUSE: Final = timedelta(seconds=5)
+_LEAVING_S: Final = 0.5
 _LOST: Final = "检测到 Redis 数据丢失，开始全量初始化"
 _LOST_IN_TERM: Final = "检测到 Redis 数据丢失，结束本任期，由下一任期全量初始化"
 
@@ -70,7 +72,7 @@ class PollingScheduler:
 
     def __post_init__(self) -> None:
         """Put the parts together; nothing is asked before the start."""
-        self._hold = ClaimHold(self.pool, self.redis, self.settings)
+        self._hold = ClaimHold(self.pool, self.redis, self.settings, clock=self.clock)
 
     async def start(self) -> None:
         """Begin the term in the background."""
@@ -82,6 +84,14 @@ class PollingScheduler:
             return
         task, self._running = self._running, None
         await cancel_and_wait(task)
+        if self.leased is None or self.leased.trusted:
+            await self._leave()
+
+    async def _leave(self) -> None:
+        """Tell the next leader that all is in order; who cannot be told makes sure himself."""
+        with contextlib.suppress(*FAULTS):
+            async with asyncio.timeout(_LEAVING_S):
+                await self._hold.leave()
 
     async def _run(self) -> None:
         if not self.has_gateway:

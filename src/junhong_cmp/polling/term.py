@@ -1,15 +1,18 @@
 """A leader's term over the shards: its epoch, and which shards obey it."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from datetime import timedelta
 
 import structlog
 
 from junhong_cmp.asynq.connection import RedisClient
+from junhong_cmp.asynq.outages import is_outage
 from junhong_cmp.leadership.epoch import FencingEpoch
 from junhong_cmp.leadership.term import Term
 from junhong_cmp.polling.claim_hold import ClaimHold
-from junhong_cmp.polling.errors import TermOverError
+from junhong_cmp.polling.errors import FencedError, TermOverError
 from junhong_cmp.polling.queue_manager import PollingQueueManager
+from junhong_cmp.polling.shards import ShardId
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -79,6 +82,26 @@ class PollingTerm:
             await self._hold.look()
             self._covered.update(new)
 
-    async def is_on_hold(self) -> bool:
-        """Whether nothing may be claimed yet, because of polls that Redis has forgotten."""
+    async def is_on_hold(self, given: Mapping[ShardId, int]) -> bool:
+        """Whether nothing may be claimed yet, because of polls that Redis has forgotten.
+
+        ``given`` are the latest claims of this term. A Redis that was restarted or replaced meanwhile must
+        know all of them, and the seals too; then it has lost nothing that this term relies on.
+
+        Raises:
+            FencedError: it does not.
+
+        """
+        server = await self._hold.new_server()
+        if server is not None:
+            await self._confirm(given)
+            await self._hold.vouch(server)
         return await self._hold.is_on()
+
+    async def _confirm(self, given: Mapping[ShardId, int]) -> None:
+        nothing = dict.fromkeys(self._queue.shards(self._covered), 0)
+        for answer in await self._queue.claim_many(
+            nothing, epoch=self._epoch, visibility=timedelta(0), given=given
+        ):
+            if isinstance(answer, FencedError) or (isinstance(answer, Exception) and is_outage(answer)):
+                raise answer
