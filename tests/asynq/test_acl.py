@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 from redis.exceptions import ResponseError
 from tests.asynq.serving import QUICK, Bench, open_bench
 from tests.redis_servers import RedisFixture
+from tests.redis_users import UrlOf, made_users, refusals, users_of
 from tests.waiting import wait_until
 
 from junhong_cmp.asynq.aggregation import Aggregation
@@ -22,42 +22,19 @@ from junhong_cmp.asynq.scheduler import CronEntry, OverlapPolicy, Scheduler
 from junhong_cmp.asynq.states import TaskState
 from junhong_cmp.asynq.task import EnqueueOptions, Task
 
-EXAMPLE = Path(__file__).parents[2] / "docs" / "reference" / "redis-acl.example"
-USERS = [
-    line.split()[1:]
-    for line in EXAMPLE.read_text(encoding="utf-8").splitlines()
-    if line.startswith("user asynq-")
-]
+PREFIX = "asynq-"
 UNIQUE = EnqueueOptions(queue="q", unique_for=timedelta(hours=1))
 LATER = EnqueueOptions(queue="q", process_in=timedelta(hours=1), unique_for=timedelta(hours=1))
 GROUPED = EnqueueOptions(queue="q", group="g")
 
 pytestmark = pytest.mark.single_node("makes users on one server")
 
-UrlOf = Callable[[str], str]
-
 
 @pytest.fixture
 async def url_of(redis_server: RedisFixture, redis_url: str) -> AsyncIterator[UrlOf]:
     """The URL for a user of the example; what a user was refused, the test fails for."""
-    for name, *rules in USERS:
-        await redis_server.command("ACL", "SETUSER", name, "reset", *rules)
-    await redis_server.command("ACL", "LOG", "RESET")
-    yield lambda name: redis_url.replace("://", f"://asynq-{name}:change-me-{name}@")
-    for name, *_ in USERS:
-        await redis_server.command("ACL", "DELUSER", name)
-
-
-async def refusals(redis_server: RedisFixture) -> set[tuple[str, str]]:
-    """Return what the server refused to whom; that a client tells its version need not be heard."""
-    entries: list[Any] = await redis_server.command("ACL", "LOG", 100)
-    told = {(_field(entry, "username"), _field(entry, "object")) for entry in entries}
-    return {(user, what) for user, what in told if what != "client|setinfo"}
-
-
-def _field(entry: Any, name: str) -> str:
-    value = entry[name] if name in entry else entry[name.encode()]
-    return value.decode() if isinstance(value, bytes) else str(value)
+    async with made_users(redis_server, redis_url, PREFIX) as url_of:
+        yield url_of
 
 
 async def join(_: str, tasks: Sequence[Task]) -> Task:
@@ -151,7 +128,7 @@ async def fired(bench: Bench) -> bool:
     return await bench.counter("processed", "q") >= 10 + 20 + 11 + 1 + 2
 
 
-@pytest.mark.parametrize("name", [name.removeprefix("asynq-") for name, *_ in USERS])
+@pytest.mark.parametrize("name", sorted(users_of(PREFIX)))
 @pytest.mark.parametrize(
     "command",
     [

@@ -1,69 +1,17 @@
 """Every script on a real Redis Cluster of one node: it refuses any script whose keys lie in two slots."""
 
-import asyncio
-import socket
-from collections.abc import AsyncIterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
-import pytest
-from redis.asyncio import Redis
-from redis.exceptions import RedisError
-from tests.redis_servers import redis_program
 from tests.waiting import wait_until
 
 from junhong_cmp.asynq.asynq_pb2 import ServerInfo, WorkerInfo
 from junhong_cmp.asynq.broker import Broker
 from junhong_cmp.asynq.broker_types import Ack, AckKind, AckOutcome
 from junhong_cmp.asynq.client import Client
-from junhong_cmp.asynq.connection import open_redis
 from junhong_cmp.asynq.inspector import Inspector
 from junhong_cmp.asynq.scheduler import CronEntry, Scheduler
 from junhong_cmp.asynq.task import EnqueueOptions, EnqueueStatus, Task
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-@pytest.fixture
-async def cluster(data_folder: Path) -> AsyncIterator[Any]:
-    port, bus = free_port(), free_port()
-    arguments = {
-        "port": port,
-        "cluster-port": bus,
-        "cluster-enabled": "yes",
-        "bind": "127.0.0.1",
-        "dir": data_folder,
-    }
-    command = [str(redis_program()), "--save", ""]
-    for name, value in arguments.items():
-        command += [f"--{name}", str(value)]
-    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.DEVNULL)
-    node = Redis(port=port)
-    try:
-        await wait_until(lambda: formed(node), timeout=15, description="the cluster answers")
-        client = open_redis(f"redis-cluster://127.0.0.1:{port}")
-        yield client
-        await client.aclose()
-    finally:
-        await node.aclose()
-        process.terminate()
-        await asyncio.wait_for(process.wait(), 10)
-
-
-async def formed(node: Any) -> bool:
-    try:
-        info: bytes = await node.execute_command("CLUSTER", "INFO")
-        if b"cluster_slots_assigned:0" in info:
-            await node.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
-    except RedisError:
-        return False
-    return b"cluster_state:ok" in info
 
 
 async def test_a_task_goes_all_its_ways(cluster: Any) -> None:

@@ -3,16 +3,12 @@
 from datetime import timedelta
 from typing import Any
 
-from tests.asynq.test_cluster import cluster
-
 from junhong_cmp.asynq.client import Client
 from junhong_cmp.asynq.inspector import Inspector
 from junhong_cmp.asynq.inspector_check import Fault
 from junhong_cmp.asynq.keys import queue_keys
 from junhong_cmp.asynq.states import TaskState
 from junhong_cmp.asynq.task import EnqueueOptions, Task
-
-__all__ = ["cluster"]
 
 
 async def test_every_script_and_scan_stays_in_its_slot(cluster: Any) -> None:

@@ -1,7 +1,7 @@
 """The platform's users of docs/reference/redis-acl.example can do their work, and nothing else."""
 
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,8 +9,8 @@ import asyncpg
 import pytest
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
-from tests.asynq.test_acl import refusals
 from tests.redis_servers import RedisFixture
+from tests.redis_users import UrlOf, made_users, refusals, users_of
 from tests.scenarios.platform import Platform, now_s
 from tests.worker_process import WorkerProcess
 
@@ -20,29 +20,18 @@ from junhong_cmp.gateway.client import CardRef
 from junhong_cmp.gateway.errors import CardResting
 from junhong_cmp.gateway.limits.change_gap import RedisChangeGap
 
-EXAMPLE = Path(__file__).parents[2] / "docs" / "reference" / "redis-acl.example"
 SOURCES = Path(junhong_cmp.__file__).parent
-USERS = [
-    line.split()[1:]
-    for line in EXAMPLE.read_text(encoding="utf-8").splitlines()
-    if line.startswith("user junhong-")
-]
+PREFIX = "junhong-"
 LEASE = {"JUNHONG_LEASE_TTL": "3s", "JUNHONG_LEASE_RENEW": "1s", "JUNHONG_LEASE_RETRY": "300ms"}
 
 pytestmark = pytest.mark.single_node("makes users on one server")
-
-UrlOf = Callable[[str], str]
 
 
 @pytest.fixture
 async def url_of(redis_server: RedisFixture, redis_url: str) -> AsyncIterator[UrlOf]:
     """The URL for a user of the example."""
-    for name, *rules in USERS:
-        await redis_server.command("ACL", "SETUSER", name, "reset", *rules)
-    await redis_server.command("ACL", "LOG", "RESET")
-    yield lambda name: redis_url.replace("://", f"://junhong-{name}:change-me-{name}@")
-    for name, *_ in USERS:
-        await redis_server.command("ACL", "DELUSER", name)
+    async with made_users(redis_server, redis_url, PREFIX) as url_of:
+        yield url_of
 
 
 @pytest.fixture
@@ -82,7 +71,7 @@ async def test_a_worker_of_each_role_and_an_operator_need_no_more(
 
 
 def test_a_worker_may_do_whatever_its_scripts_do_with_all_its_keys() -> None:
-    (rules,) = (rules for name, *rules in USERS if name == "junhong-worker")
+    rules = users_of(PREFIX)["worker"]
     packages = ("polling", "leadership", "gateway")
     calls = re.compile(r"redis\.p?call\('(\w+)'")
     used = {word.lower() for text in texts_of(packages, "*.lua") for word in calls.findall(text)}
@@ -119,7 +108,7 @@ async def run(words: tuple[str, ...], environment: dict[str, str]) -> None:
         assert await process.wait_exit(timeout=30) == 0, process.log_text
 
 
-@pytest.mark.parametrize("name", [name.removeprefix("junhong-") for name, *_ in USERS])
+@pytest.mark.parametrize("name", sorted(users_of(PREFIX)))
 @pytest.mark.parametrize(
     "command",
     [
