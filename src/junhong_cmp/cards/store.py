@@ -15,7 +15,8 @@ _ROWS_A_STATEMENT: Final = 100
 
 _LOCK_INSERTS = "SELECT pg_advisory_xact_lock($1)"
 # OFFSET 0 keeps the planner on the index by number: it would rather read all cards and hash them, for every
-# chunk of an import, until there are many more of them than a chunk has rows.
+# chunk of an import, until there are many more of them than a chunk has rows. Or, not knowing how many cards
+# a number has, for a hundred of them.
 _INSERT = """
     INSERT INTO iot_card (
         account_id, iccid, iccid19, msisdn, imsi, imei, batch_no, category, plan, real_name_required,
@@ -33,10 +34,15 @@ _INSERT = """
             AND (c.iccid = n.iccid OR length(c.iccid) = 19 OR length(n.iccid) = 19)) AS met ON true
     WHERE met.known IS NULL
     ORDER BY n.position
-    ON CONFLICT (iccid) WHERE deleted_at IS NULL DO NOTHING
+    ON CONFLICT DO NOTHING
     RETURNING id, iccid
 """
-_FIND = "SELECT * FROM iot_card WHERE iccid19 = ANY ($1::text[]) AND deleted_at IS NULL ORDER BY id"
+_FIND = """
+    SELECT c.* FROM unnest($1::text[]) AS n (iccid19)
+        CROSS JOIN LATERAL (SELECT * FROM iot_card WHERE iccid19 = n.iccid19 OFFSET 0) AS c
+    WHERE c.deleted_at IS NULL
+    ORDER BY c.id
+"""
 _LOAD = "SELECT * FROM iot_card WHERE id = ANY ($1::bigint[]) AND deleted_at IS NULL"
 _COUNT = """
     SELECT count(*) FROM iot_card
