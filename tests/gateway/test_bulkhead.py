@@ -5,7 +5,7 @@ import pytest
 
 from junhong_cmp.gateway.bulkhead import Bulkhead
 from junhong_cmp.gateway.client import GatewayAccount
-from junhong_cmp.gateway.errors import Throttled
+from junhong_cmp.gateway.errors import Saturated
 
 SLOW = GatewayAccount(1, "slow", concurrency=1)
 OTHER = GatewayAccount(2, "other", concurrency=1)
@@ -16,7 +16,7 @@ async def test_a_full_account_throttles_itself_and_nobody_else() -> None:
     async with bulkhead.slot(SLOW):
         async with bulkhead.slot(OTHER):
             pass
-        with pytest.raises(Throttled, match="并发调用已满") as caught:
+        with pytest.raises(Saturated, match="并发调用已满") as caught:
             async with bulkhead.slot(SLOW):
                 pytest.fail("there was no slot")
     assert caught.value.pause == timedelta(seconds=1)
@@ -53,6 +53,6 @@ async def test_a_changed_limit_counts_for_later_calls() -> None:
     bulkhead = Bulkhead(patience=timedelta(0))
     wider = GatewayAccount(1, "slow", concurrency=2)
     async with bulkhead.slot(SLOW), bulkhead.slot(wider), bulkhead.slot(wider):
-        with pytest.raises(Throttled):
+        with pytest.raises(Saturated):
             async with bulkhead.slot(wider):
                 pytest.fail("there was no slot")

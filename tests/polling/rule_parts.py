@@ -38,7 +38,13 @@ class RuleParts:
     def __post_init__(self) -> None:
         plant = self.plant
         self.tasks = CardTasks(Client(plant.redis))
-        self.pauses = AccountPauses(plant.pool, reread=plant.config.try_refresh, clock=self.clock)
+        self.pauses = AccountPauses(
+            plant.pool,
+            reread=plant.config.try_refresh,
+            accounts=lambda: plant.config.snapshot.accounts,
+            loads=plant.concurrency.loads,
+            clock=self.clock,
+        )
         self.settler = OperationSettler(plant.pool, plant.lifecycle, self.clock)
         self.sweep = ProtectSweep(plant.pool, plant.config, self.tasks, self.clock, page=2)
         self.evaluator = PackageEvaluator(plant.pool, plant.config, self.tasks, clock=self.clock)

@@ -14,7 +14,7 @@ from junhong_cmp.cards.store import delete_card, load_cards, set_polling_enabled
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.embedded.postgres_server import EmbeddedPostgres
 from junhong_cmp.embedded.redis_server import EmbeddedRedis
-from junhong_cmp.gateway.errors import CardUnknown, GatewayNotConfigured, Throttled, Transient
+from junhong_cmp.gateway.errors import CardUnknown, GatewayNotConfigured, Saturated, Throttled, Transient
 from junhong_cmp.polling import keys
 from junhong_cmp.polling.handlers.carddata import CarddataHandler
 from junhong_cmp.polling.tasks import PollPayload, TaskType
@@ -184,6 +184,31 @@ async def test_a_throttled_account_rests_and_no_card_is_to_blame(
     assert await plant.totals() == {"throttled": 3}
     after = await load_cards(plant.pool, [card.id for card in cards])
     assert {card.carddata.fail_count for card in after.values()} == {0}
+
+
+async def test_a_refusal_lowers_the_rate_and_stops_those_who_wait_for_their_token(
+    plant: Plant, account: CarrierAccount
+) -> None:
+    await plant.pool.execute("UPDATE carrier_account SET qps = 10 WHERE id = $1", account.id)
+    await plant.config.refresh()
+    cards = await add_cards(plant.pool, account, 8)
+    plant.gateway.fail_all = Throttled("调用过快", timedelta(seconds=30))
+    handler = CarddataHandler(plant.base)
+    tasks = [await plant.task_for(card) for card in cards]
+    await asyncio.gather(*(handler.process_task(task) for task in tasks))
+    assert len(plant.gateway.calls) == 1, "the others had a token for later, and were told meanwhile"
+    assert await plant.totals() == {"throttled": 8}
+    (now,) = plant.config.snapshot.accounts.values()
+    load = (await plant.concurrency.loads.read([now]))[account.id]
+    assert load.in_flight == 0
+    assert load.qps == pytest.approx(7, abs=0.5)
+
+
+async def test_a_full_wall_of_ones_own_lowers_no_rate(plant: Plant, account: CarrierAccount) -> None:
+    (card,) = await add_cards(plant.pool, account, 1)
+    plant.gateway.fail_all = Saturated("账号的并发调用已满，稍后再试")
+    await CarddataHandler(plant.base).process_task(await plant.task_for(card))
+    assert (await plant.concurrency.loads.read([account]))[account.id].qps == account.qps
 
 
 async def test_no_slot_is_no_failure(plant: Plant, account: CarrierAccount) -> None:

@@ -34,7 +34,9 @@ DUE, FENCE, CLAIM = (
     "polling:{carddata:1:0}:fence",
     "polling:{carddata:1:0}:claim",
 )
-SLOTS, RIDERS, RATE = ("polling:{account:1}:" + part for part in ("slots", "riders", "rate"))
+SLOTS, RIDERS, RATE, GRANTED = (
+    "polling:{account:1}:" + part for part in ("slots", "riders", "rate", "granted")
+)
 IN_FLIGHT = -2
 
 
@@ -47,7 +49,10 @@ class ClaimProtocol(RuleBasedStateMachine):
         super().__init__()
         names = ("claim", "start", "write_back", "remove", "seal", "hasten", "admit", "release")
         self.scripts = {
-            name: self.client.register_script(LuaScript.load(PACKAGE, name).source) for name in names
+            name: self.client.register_script(
+                LuaScript.load(PACKAGE, *(("granted", name) if name == "admit" else (name,))).source
+            )
+            for name in names
         }
         self.enabled: set[int] = set()
         self.tasks: list[tuple[int, int]] = []  # claims in the task queue; delivered any number of times
@@ -119,8 +124,8 @@ class ClaimProtocol(RuleBasedStateMachine):
 
     def call(self, card: int, claim: int) -> None:
         """Ask the carrier, if the account admits it; a card admitted twice would be doubled."""
-        admitted = [1000, 1, 1000, 60_000, 60_000, "call", 1, f"carddata:{card}"]
-        lease, wait = self.scripts["admit"]([SLOTS, RIDERS, RATE], admitted)
+        admitted = [1000, 1_000_000, 0.001, 60_000, 60_000, "call", 1, f"carddata:{card}"]
+        lease, wait = self.scripts["admit"]([SLOTS, RIDERS, RATE, GRANTED], admitted)
         assert wait >= 0 or wait == IN_FLIGHT
         assert (wait == IN_FLIGHT) == (card in self.calls), "a card is in flight once"
         if wait >= 0:

@@ -144,8 +144,8 @@ async def read_nothing() -> bool:
     return False
 
 
-def lasting(pool: Pool, clock: FakeClock, **limits: timedelta) -> AccountPauses:
-    return AccountPauses(pool, reread=read_nothing, clock=clock, **limits)
+def lasting(pool: Pool, clock: FakeClock, max_pause: timedelta = timedelta(hours=1)) -> AccountPauses:
+    return AccountPauses(pool, reread=read_nothing, clock=clock, max_pause=max_pause)
 
 
 async def seconds_of(
@@ -216,6 +216,22 @@ async def test_what_no_carrier_refused_does_not_grow(pool: Pool, account: Carrie
         assert rest == timedelta(hours=2)
         clock.advance(rest)
     assert await seconds_of(pauses, clock, account, [Throttled("太快")]) == [1]
+
+
+async def test_refusals_of_calls_begun_before_the_pause_neither_lengthen_it_nor_write_it_anew(
+    plant: Plant, account: CarrierAccount, clock: FakeClock
+) -> None:
+    await plant.config.refresh()
+    pauses = AccountPauses(
+        plant.pool,
+        reread=plant.config.try_refresh,
+        accounts=lambda: plant.config.snapshot.accounts,
+        clock=clock,
+    )
+    with capture_logs() as logs:
+        for _ in range(5):  # each was told of the account when nobody had refused yet
+            assert await pauses.pause(account, Throttled("太快")) == timedelta(seconds=1)
+    assert [entry["event"] for entry in logs].count("账号暂停轮询") == 1
 
 
 async def test_an_old_refusal_is_forgotten(pool: Pool, account: CarrierAccount) -> None:

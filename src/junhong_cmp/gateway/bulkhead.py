@@ -6,7 +6,7 @@ from datetime import timedelta
 from types import TracebackType
 
 from junhong_cmp.gateway.client import GatewayAccount
-from junhong_cmp.gateway.errors import Throttled
+from junhong_cmp.gateway.errors import Saturated
 
 
 class Bulkhead:
@@ -48,7 +48,7 @@ class _HeldSlot:
             async with asyncio.timeout(self._patience_s):
                 await self._slots.acquire()
         except TimeoutError as error:
-            raise Throttled("账号的并发调用已满，稍后再试") from error
+            raise Saturated("账号的并发调用已满，稍后再试") from error
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -5,7 +5,8 @@
     GatewayError
     ├── GatewayNotConfigured   the card goes back a little later, no failure; the operator acts
     ├── AccountPausing         the account pauses for ``pause``; no card failure
-    │   ├── Throttled          too many calls, by the carrier's word or by our own limit
+    │   ├── Throttled          too many calls, by the carrier's word
+    │   │   └── Saturated      too many calls in flight, by our own limit
     │   ├── QuotaExhausted     the day's or month's budget is used up
     │   ├── AuthRejected       one side does not accept the other's credentials
     │   ├── Maintenance        the carrier is closed for a while
@@ -67,6 +68,10 @@ class Throttled(AccountPausing):
 
     reason = "throttled"
     default_pause = SATURATED_PAUSE
+
+
+class Saturated(Throttled):
+    """Too many calls in flight at once, by our own limit; nothing was sent, the carrier refused nothing."""
 
 
 class QuotaExhausted(AccountPausing):

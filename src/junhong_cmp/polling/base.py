@@ -60,6 +60,8 @@ class PollingBase:
         pauses = AccountPauses(
             self.pool,
             reread=self.config_manager.try_refresh,
+            accounts=lambda: self.config_manager.snapshot.accounts,
+            loads=self.concurrency.loads,
             max_pause=self.settings.max_pause,
             clock=self.clock,
         )

@@ -132,6 +132,7 @@ class BatchTurn:
         try:
             if slots[0].wait_s > 0:
                 await asyncio.sleep(slots[0].wait_s)
+                self.endings.pauses.check(prepared.account)
             return await query.ask_batch(prepared.gateway, gateway_account(prepared.account), cards)
         finally:
             self.concurrency.release_soon(slots)

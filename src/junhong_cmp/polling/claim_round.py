@@ -131,13 +131,13 @@ class ClaimRound:
         now_ms: int,
     ) -> dict[ShardId, int]:
         """Share the room among the accounts that have something due, by what each is allowed."""
-        in_flight = await self.concurrency.in_flight(due)
-        accounts = [snapshot.accounts[account_id] for account_id in due if account_id in in_flight]
+        loads = await self.concurrency.loads.read([snapshot.accounts[account_id] for account_id in due])
+        accounts = [snapshot.accounts[account_id] for account_id in loads]
         now = time.monotonic()
         wants = []
         for account in accounts:
-            pacer = self._pacers.setdefault(account.id, AccountPacer(account.qps, now))
-            wants.append(pacer.allowance(account, now, in_flight[account.id]))
+            pacer = self._pacers.setdefault(account.id, AccountPacer(loads[account.id].qps, now))
+            wants.append(pacer.allowance(account, now, loads[account.id]))
         self._turn += 1
         limits: dict[ShardId, int] = {}
         sizes = [_sizes(account, callable_types[account.id]) for account in accounts]

@@ -1,7 +1,6 @@
 """How many calls of an account may be in flight, how fast they may follow, how many in all; no card twice."""
 
 import asyncio
-import math
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import timedelta
@@ -9,11 +8,12 @@ from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from junhong_cmp.asynq.connection import RedisClient
-from junhong_cmp.asynq.outages import FAULTS, is_outage
+from junhong_cmp.asynq.outages import FAULTS
 from junhong_cmp.asynq.scripting import LuaScript
 from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.db.batching import MicroBatcher
 from junhong_cmp.polling import keys
+from junhong_cmp.polling.account_load import AccountLoads
 from junhong_cmp.polling.budgets import BudgetBook, Budgets
 from junhong_cmp.polling.due import milliseconds
 from junhong_cmp.polling.rare_log import RareLog
@@ -21,6 +21,8 @@ from junhong_cmp.polling.tasks import TaskType
 
 _PACKAGE: Final = __package__ or ""
 _BURST_SECONDS: Final = 0.1
+_CALL_MARGIN: Final = timedelta(seconds=1)
+"""So long after its token a call may still be refused by the rate of that time."""
 MOST_SLOTS: Final = 250
 """Slots one script takes or releases, so that it does not hold Redis for long."""
 
@@ -74,9 +76,9 @@ class AccountConcurrency:
         self._wait_ms = milliseconds(rate_wait)
         self._rare = RareLog()
         self._budgets = BudgetBook() if budgets is None else budgets
-        self._admit = LuaScript.load(_PACKAGE, "admit")
+        self.loads = AccountLoads(redis, once_within=rate_wait + _CALL_MARGIN)
+        self._admit = LuaScript.load(_PACKAGE, "granted", "admit")
         self._release = LuaScript.load(_PACKAGE, "release")
-        self._in_flight = LuaScript.load(_PACKAGE, "in_flight")
         self._admissions: MicroBatcher[_Call, list[_Admission]] = MicroBatcher(
             self._flush_admissions, name="polling_admit"
         )
@@ -122,28 +124,6 @@ class AccountConcurrency:
             return None
         return self._budgets.rest(budgets.day if refusal is Refusal.DAY_BUDGET else budgets.month)
 
-    async def in_flight(self, account_ids: Sequence[int]) -> dict[int, int]:
-        """Return how many calls of each account are in flight, in all processes together.
-
-        An account with a foreign value under its key is missing from the answer: nothing of it is
-        admitted either, and the others go on.
-        """
-        calls = [((keys.account_slots(account_id),), ()) for account_id in account_ids]
-        if not calls:
-            return {}
-        counts: dict[int, int] = {}
-        replies = await self._in_flight.run_many(self._redis, calls)
-        for account_id, reply in zip(account_ids, replies, strict=True):
-            if not isinstance(reply, Exception):
-                counts[account_id] = int(reply)
-            elif is_outage(reply):
-                raise reply
-            else:
-                self._rare.warning(
-                    "账号的在途名额无法读取，暂不认领", account_id=account_id, error=str(reply)
-                )
-        return counts
-
     async def _flush_admissions(self, calls: Sequence[_Call]) -> Sequence[list[_Admission] | Exception]:
         groups = _by_account(calls)
         try:
@@ -176,16 +156,15 @@ class AccountConcurrency:
 
     def _admission(
         self, account: CarrierAccount, calls: Sequence[_Call]
-    ) -> tuple[list[str], list[int | str]]:
-        microseconds = max(1, round(1_000_000 / account.qps))
-        burst = max(1, math.floor(account.qps * _BURST_SECONDS))
+    ) -> tuple[list[str], list[int | float | str]]:
         used = [
             keys.account_slots(account.id),
             keys.account_riders(account.id),
             keys.account_rate(account.id),
+            keys.account_granted(account.id),
         ]
-        args: list[int | str] = [
-            account.concurrency, microseconds, burst, self._wait_ms, self._lease_ms, account.quota_per
+        args: list[int | float | str] = [
+            account.concurrency, account.qps, _BURST_SECONDS, self._wait_ms, self._lease_ms, account.quota_per
         ]  # fmt: skip
         budgets = self._budgets.of(account)
         if budgets is not None:
@@ -253,7 +232,7 @@ def _by_account(calls: Sequence[_Call]) -> list[list[_Call]]:
     return groups
 
 
-def _add_budgets(account_id: int, budgets: Budgets, used: list[str], args: list[int | str]) -> None:
+def _add_budgets(account_id: int, budgets: Budgets, used: list[str], args: list[int | float | str]) -> None:
     for budget in (budgets.day, budgets.month):
         used.append(keys.account_budget(account_id, budget.name))
         args += ("" if budget.limit is None else budget.limit, budget.start_ms, budget.end_ms)

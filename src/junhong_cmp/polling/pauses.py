@@ -1,17 +1,19 @@
 """Pauses of whole accounts: known here at once, told to everybody through PostgreSQL."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 import structlog
 
+from junhong_cmp.asynq.outages import FAULTS
 from junhong_cmp.cards.account_store import pause_account
 from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.clock import Clock, SystemClock
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.db.retrying import DATABASE_FAULTS
-from junhong_cmp.gateway.errors import AccountPausing, BreakerOpen
+from junhong_cmp.gateway.errors import AccountPausing, BreakerOpen, Saturated, Throttled
+from junhong_cmp.polling.account_load import AccountLoads
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -35,10 +37,12 @@ class AccountPauses:
     A carrier that throttles refuses every call in flight at once: the first refusal is written,
     the others find the account resting already. What is remembered here bridges the time until
     the configuration has been read with the pause in it; from then on the database alone tells,
-    so that a pause ended there is ended for everybody.
+    so that a pause ended there is ended for everybody. Calls in flight were given the account as it was
+    before: what counts is the one that ``accounts`` has now.
 
     A carrier that refuses again once its pause is over, without any success between, gets twice the pause,
     and so on up to a minute: each round in vain costs a claim and a write-back for every card that is due.
+    One that refuses only what comes too fast is asked more slowly from then on (``loads``).
     """
 
     def __init__(
@@ -46,10 +50,14 @@ class AccountPauses:
         pool: Pool,
         *,
         reread: Callable[[], Awaitable[bool]],
+        accounts: Callable[[], Mapping[int, CarrierAccount]] = dict,
+        loads: AccountLoads | None = None,
         max_pause: timedelta = timedelta(hours=1),
         clock: Clock | None = None,
     ) -> None:
         self._pool = pool
+        self._accounts = accounts
+        self._loads = loads
         self._reread = reread
         self._max_pause = max_pause
         self._clock = clock if clock is not None else SystemClock()
@@ -61,12 +69,12 @@ class AccountPauses:
 
         ``type_until`` is the end of the pause of the task type in question, if it has one.
         """
-        now = self._clock.now()
+        now, known = self._clock.now(), self._accounts().get(account.id, account)
         until = self._until.get(account.id)
         if until is not None and until <= now:
             del self._until[account.id]
             until = None
-        for other in (account.paused_until, type_until):
+        for other in (known.paused_until, type_until):
             if other is not None and (until is None or other > until):
                 until = other
         return None if until is None or until <= now else until - now
@@ -88,15 +96,39 @@ class AccountPauses:
         until = self._clock.now() + length
         self._until[account.id] = until
         log.warning("账号暂停轮询", account=account.code, reason=error.reason, pause_s=length.total_seconds())
+        if isinstance(error, Throttled) and not isinstance(error, Saturated):
+            await self._ease(account)
+        await self._tell(account, until, error.reason)
+        return length
+
+    def check(self, account: CarrierAccount) -> None:
+        """Let nobody ask who waited for a token while the account was told to rest.
+
+        Raises:
+            AccountPausing: the account rests, as those who asked just before have learnt.
+
+        """
+        resting = self.remaining(account)
+        if resting is not None:
+            raise AccountPausing("账号暂停，不再发出已排队的调用", resting)
+
+    async def _ease(self, account: CarrierAccount) -> None:
+        if self._loads is None:
+            return
+        try:
+            await self._loads.refused(account)
+        except FAULTS as fault:  # the next refusal lowers it
+            log.warning("账号的调用速率未能下调", account=account.code, error=type(fault).__name__)
+
+    async def _tell(self, account: CarrierAccount, until: datetime, reason: str) -> None:
         try:
             async with self._pool.acquire() as conn:
-                await pause_account(conn, account.id, until, error.reason)
+                await pause_account(conn, account.id, until, reason)
             if await self._reread() and self._until.get(account.id) == until:
                 del self._until[account.id]
         except DATABASE_FAULTS as fault:
             # Others learn it from the carrier themselves; this process keeps to it.
             log.warning("账号暂停未能写入数据库", account=account.code, error=type(fault).__name__)
-        return length
 
     def answered(self, account_id: int) -> None:
         """Note that a call of the account has succeeded: its next pause is as long as the carrier asks."""

@@ -70,6 +70,7 @@ class SingleTurn:
         try:
             if slot.wait_s > 0:
                 await asyncio.sleep(slot.wait_s)
+                self.endings.pauses.check(prepared.account)
             return await query.ask(
                 prepared.gateway,
                 gateway_account(prepared.account),

@@ -37,7 +37,11 @@ class RuleHandlers:
         """Wire the handlers; nothing is sent before the first task."""
         tasks = CardTasks(services.client)
         pauses = AccountPauses(
-            services.pool, reread=services.polling_config.try_refresh, clock=services.clock
+            services.pool,
+            reread=services.polling_config.try_refresh,
+            accounts=lambda: services.polling_config.snapshot.accounts,
+            loads=services.polling_concurrency.loads,
+            clock=services.clock,
         )
         settler = OperationSettler(services.pool, services.polling_lifecycle, services.clock)
         evaluator = PackageEvaluator(services.pool, services.polling_config, tasks, clock=services.clock)

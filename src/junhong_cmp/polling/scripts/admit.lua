@@ -3,8 +3,9 @@
 -- KEYS[1] slots  ZSET "<kind>:<card>" -> end of lease, unix ms: the first card of each call
 -- KEYS[2] riders ZSET likewise: the other cards of calls about several
 -- KEYS[3] rate   unix microseconds at which the next call is free
--- KEYS[4], KEYS[5] what was used of the day's and of the month's budget; only for accounts with one
--- ARGV[1] concurrency, calls   ARGV[2] microseconds between calls   ARGV[3] burst, calls
+-- KEYS[4] granted  see granted.lua
+-- KEYS[5], KEYS[6] what was used of the day's and of the month's budget; only for accounts with one
+-- ARGV[1] concurrency, calls   ARGV[2] configured rate, calls a second   ARGV[3] seconds' worth of a burst
 -- ARGV[4] longest wait for a token, ms   ARGV[5] slot lease, ms
 -- ARGV[6] "card" if budgets count the cards of a call, else they count the call
 -- with budgets, of day and month each: limit or "" for none, start, end (unix ms)
@@ -24,7 +25,7 @@ local now_us = tonumber(time[1]) * 1000000 + tonumber(time[2])
 local now = math.floor(now_us / 1000)
 local next_arg = 7
 local budgets = {}
-for i = 4, #KEYS do
+for i = 5, #KEYS do
   local start, stop = tonumber(ARGV[next_arg + 1]), tonumber(ARGV[next_arg + 2])
   if now < start or now >= stop then
     return {'', string.format('%.0f', now), ARGV[next_arg + 1], ARGV[next_arg + 2]}
@@ -32,11 +33,12 @@ for i = 4, #KEYS do
   local limit = tonumber(ARGV[next_arg])
   if limit then
     local used = tonumber(redis.call('GET', KEYS[i])) or 0
-    budgets[#budgets + 1] = {key = KEYS[i], stop = stop, left = limit - used, refusal = 1 - i, used = 0}
+    budgets[#budgets + 1] = {key = KEYS[i], stop = stop, left = limit - used, refusal = 2 - i, used = 0}
   end
   next_arg = next_arg + 3
 end
-local interval, burst = tonumber(ARGV[2]), tonumber(ARGV[3])
+local rate = granted_rate(KEYS[4], tonumber(ARGV[2]), now_us)
+local interval, burst = math.max(1, math.floor(1000000 / rate + 0.5)), math.max(1, math.floor(rate * ARGV[3]))
 local longest = tonumber(ARGV[4]) * 1000
 local lease = string.format('%.0f', now + tonumber(ARGV[5]))
 local per_card = ARGV[6] == 'card'
