@@ -7,10 +7,10 @@ from tests.worker_process import WorkerProcess
 
 
 class Console:
-    """A console runs commands of one group and keeps what the last one said on standard error."""
+    """A console runs commands, of one group if it has one, and keeps what the last said on standard error."""
 
-    def __init__(self, group: str, redis_url: str, postgres_dsn: str) -> None:
-        self.group = group
+    def __init__(self, group: str | None, redis_url: str, postgres_dsn: str) -> None:
+        self.groups = () if group is None else (group,)
         self.env = {
             "JUNHONG_REDIS_URL": redis_url,
             "JUNHONG_POSTGRES_DSN": postgres_dsn,
@@ -19,7 +19,7 @@ class Console:
         self.errors = ""
 
     async def __call__(self, *arguments: str, code: int = 0) -> str:
-        async with WorkerProcess(self.env, arguments=(self.group, *arguments)) as command:
+        async with WorkerProcess(self.env, arguments=(*self.groups, *arguments)) as command:
             assert await command.wait_exit() == code, command.log_text + command.output
         self.errors = command.log_text
         return command.output

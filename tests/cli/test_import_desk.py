@@ -1,29 +1,14 @@
 import asyncio
 from pathlib import Path
 
-import asyncpg
 import orjson
 import pytest
-from tests.cli.test_import_cards import Counter
+from tests.cli.import_counter import Counter
 from tests.imports.card_files import Announcements, card_file, delivery
 
-from junhong_cmp.cards.account_store import NewAccount, record_account
-from junhong_cmp.cards.carrier import Carrier
 from junhong_cmp.imports.handler import CardImportHandler
 from junhong_cmp.imports.store import list_unfinished
 from junhong_cmp.storage.store import open_storage
-
-
-@pytest.fixture
-async def counter(pool: asyncpg.Pool, postgres_dsn: str, redis_url: str, tmp_path: Path) -> Counter:
-    async with pool.acquire() as conn:
-        await record_account(conn, NewAccount(code="demo", carrier=Carrier.CMCC))
-    env = {
-        "JUNHONG_POSTGRES_DSN": postgres_dsn,
-        "JUNHONG_REDIS_URL": redis_url,
-        "JUNHONG_STORAGE_URL": f"file://{tmp_path}/objects",
-    }
-    return Counter(pool, env, tmp_path)
 
 
 async def handed_in(counter: Counter, count: int) -> str:

@@ -1,58 +1,16 @@
 """``junhong queue`` as processes against a real Redis."""
 
-from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
 
-import orjson
-import pytest
 from redis.asyncio import Redis
-from tests.worker_process import WorkerProcess
+from tests.cli.console import Console
+from tests.cli.queue_desk import PREFIX, QUEUE, finish, put
 
 from junhong_cmp.asynq.broker import Broker
-from junhong_cmp.asynq.broker_types import Ack, AckKind
-from junhong_cmp.asynq.client import Client
-from junhong_cmp.asynq.task import EnqueueOptions, Task
-
-POSTGRES = {"JUNHONG_POSTGRES_DSN": "postgresql://u@127.0.0.1:1/db"}  # not needed and never asked
-QUEUE = "polling[red]"
-PREFIX = f"asynq:{{{QUEUE}}}:"
+from junhong_cmp.asynq.broker_types import AckKind
 
 
-class Junhong:
-    """The program as an operator types it."""
-
-    def __init__(self, redis_url: str) -> None:
-        self._env = {**POSTGRES, "JUNHONG_REDIS_URL": redis_url, "COLUMNS": "240"}
-        self.errors = ""
-
-    async def __call__(self, *arguments: str, code: int = 0) -> str:
-        async with WorkerProcess(self._env, arguments=arguments) as command:
-            assert await command.wait_exit() == code, command.log_text + command.output
-        self.errors = command.log_text
-        return command.output
-
-    async def json(self, *arguments: str, code: int = 0) -> Any:
-        return orjson.loads(await self(*arguments, "--json", code=code))
-
-
-@pytest.fixture
-def junhong(redis_url: str) -> Junhong:
-    return Junhong(redis_url)
-
-
-async def put(redis: Redis, *task_ids: str, **options: Any) -> None:
-    for task_id in task_ids:
-        await Client(redis).enqueue(Task("t", b"{}"), EnqueueOptions(queue=QUEUE, task_id=task_id, **options))
-
-
-async def finish(redis: Redis, kinds: Sequence[AckKind]) -> None:
-    broker = Broker(redis)
-    tasks = (await broker.dequeue(QUEUE, len(kinds), owner="w")).tasks
-    await broker.ack(QUEUE, [Ack(kind, task, error="boom") for kind, task in zip(kinds, tasks, strict=True)])
-
-
-async def test_ls(redis: Redis, junhong: Junhong) -> None:
+async def test_ls(redis: Redis, junhong: Console) -> None:
     assert await junhong.json("queue", "ls") == []
     await put(redis, "a", "b")
     await put(redis, "c", group="g")
@@ -63,7 +21,7 @@ async def test_ls(redis: Redis, junhong: Junhong) -> None:
     assert all(text in table for text in (QUEUE, "待处理", "聚合中", "今日失败"))
 
 
-async def test_inspect(redis: Redis, junhong: Junhong) -> None:
+async def test_inspect(redis: Redis, junhong: Console) -> None:
     await put(redis, "a", "b")
     await finish(redis, [AckKind.DONE, AckKind.ARCHIVE])
     await put(redis, "c", group="组")
@@ -77,7 +35,7 @@ async def test_inspect(redis: Redis, junhong: Junhong) -> None:
     assert junhong.errors == "错误：队列不存在：none；junhong queue ls 列出现有队列"
 
 
-async def test_pause_and_resume(redis: Redis, junhong: Junhong) -> None:
+async def test_pause_and_resume(redis: Redis, junhong: Console) -> None:
     await put(redis, "a")
     assert await junhong("queue", "pause", QUEUE) == f"队列已暂停：{QUEUE}\n"
     assert (await Broker(redis).dequeue(QUEUE, 1, owner="w")).paused
@@ -91,7 +49,7 @@ async def test_pause_and_resume(redis: Redis, junhong: Junhong) -> None:
     assert not await redis.exists("asynq:{misspelt}:paused")
 
 
-async def test_rm(redis: Redis, junhong: Junhong) -> None:
+async def test_rm(redis: Redis, junhong: Console) -> None:
     await put(redis, "a", unique_for=timedelta(hours=1))
     await junhong("queue", "rm", QUEUE, code=1)
     assert "强制删除" in junhong.errors
@@ -99,7 +57,7 @@ async def test_rm(redis: Redis, junhong: Junhong) -> None:
     assert await redis.keys("*") == []
 
 
-async def test_repair(redis: Redis, junhong: Junhong) -> None:
+async def test_repair(redis: Redis, junhong: Console) -> None:
     await put(redis, "a", "b")
     assert "没有发现不一致" in await junhong("queue", "repair", "--dry-run")
     await redis.lrem(PREFIX + "pending", 0, "a")
@@ -120,6 +78,6 @@ async def test_repair(redis: Redis, junhong: Junhong) -> None:
 
 
 async def test_a_redis_that_is_not_there() -> None:
-    junhong = Junhong("redis://127.0.0.1:1")
+    junhong = Console(None, "redis://127.0.0.1:1", "postgresql://u@127.0.0.1:1/db")
     await junhong("queue", "ls", code=69)
     assert junhong.errors.startswith("错误：无法读取队列")

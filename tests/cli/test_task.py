@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import pytest
 from redis.asyncio import Redis
-from tests.cli.test_queue import PREFIX, QUEUE, Junhong, finish, put
+from tests.cli.console import Console
+from tests.cli.queue_desk import PREFIX, QUEUE, finish, put
 
 from junhong_cmp.asynq.broker import Broker
 from junhong_cmp.asynq.broker_types import AckKind
@@ -16,12 +17,7 @@ from junhong_cmp.asynq.task import EnqueueOptions, Task
 HOUR = timedelta(hours=1)
 
 
-@pytest.fixture
-def junhong(redis_url: str) -> Junhong:
-    return Junhong(redis_url)
-
-
-async def test_ls(redis: Redis, junhong: Junhong) -> None:
+async def test_ls(redis: Redis, junhong: Console) -> None:
     await put(redis, *(f"task {number}" for number in range(5)))
     found = await junhong.json("task", "ls", "-q", QUEUE, "-s", "pending", "--page", "2", "--size", "2")
     assert [task["id"] for task in found] == ["task 2", "task 3"]
@@ -35,7 +31,7 @@ async def test_ls(redis: Redis, junhong: Junhong) -> None:
     assert "状态只能为 pending、active" in junhong.errors
 
 
-async def test_inspect(redis: Redis, junhong: Junhong) -> None:
+async def test_inspect(redis: Redis, junhong: Console) -> None:
     await Client(redis).enqueue(
         Task("t", b"\xff\x00", {"trace": "1"}),
         EnqueueOptions(queue=QUEUE, task_id="a", retention=HOUR, timeout=timedelta(seconds=90)),
@@ -49,7 +45,7 @@ async def test_inspect(redis: Redis, junhong: Junhong) -> None:
     assert "任务不存在" in junhong.errors
 
 
-async def test_run_archive_delete_one_by_one(redis: Redis, junhong: Junhong) -> None:
+async def test_run_archive_delete_one_by_one(redis: Redis, junhong: Console) -> None:
     await put(redis, "a", "b", process_in=HOUR)
     assert await junhong("task", "run", "a", "b", "-q", QUEUE) == "已排队执行：a\n已排队执行：b\n"
     assert await redis.llen(PREFIX + "pending") == 2
@@ -61,7 +57,7 @@ async def test_run_archive_delete_one_by_one(redis: Redis, junhong: Junhong) -> 
     assert await redis.keys(PREFIX + "*") == []
 
 
-async def test_all_of_a_state(redis: Redis, junhong: Junhong) -> None:
+async def test_all_of_a_state(redis: Redis, junhong: Console) -> None:
     await put(redis, "a", "b", process_in=HOUR)
     await redis.zadd(PREFIX + "scheduled", {"ghost": 1})
     output = await junhong("task", "archive", "--all", "scheduled", "-q", QUEUE)
@@ -77,12 +73,12 @@ async def test_all_of_a_state(redis: Redis, junhong: Junhong) -> None:
 
 
 @pytest.mark.parametrize("arguments", [(), ("a", "--all", "retry")])
-async def test_either_ids_or_all(junhong: Junhong, arguments: tuple[str, ...]) -> None:
+async def test_either_ids_or_all(junhong: Console, arguments: tuple[str, ...]) -> None:
     await junhong("task", "delete", *arguments, "-q", QUEUE, code=2)
     assert "任务编号与 --all 须给出其一" in junhong.errors
 
 
-async def test_a_task_in_work_is_only_cancelled(redis: Redis, junhong: Junhong) -> None:
+async def test_a_task_in_work_is_only_cancelled(redis: Redis, junhong: Console) -> None:
     await put(redis, "a")
     await Broker(redis).dequeue(QUEUE, 1, owner="w")
     await junhong("task", "delete", "a", "-q", QUEUE, code=1)
