@@ -1,11 +1,12 @@
 """Alert rules against real cards: once per card, rule, cycle and level."""
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
+from tests.polling.handlers.alert_rules import add_alert_rule, events
 from tests.polling.handlers.firing import fire
+from tests.polling.handlers.limited_cards import CYCLE
 from tests.polling.plant import Plant, add_account, add_cards
 from tests.polling.rule_parts import RuleParts
 from tests.waiting import FakeClock
@@ -13,31 +14,11 @@ from tests.waiting import FakeClock
 from junhong_cmp.asynq.errors import PutBack
 from junhong_cmp.cards.limit_store import record_plan
 from junhong_cmp.cards.model import CarrierAccount
-from junhong_cmp.db.pool import Pool
 from junhong_cmp.embedded.postgres_server import EmbeddedPostgres
 from junhong_cmp.polling.alert_sweep import AlertSweep
 from junhong_cmp.polling.handlers.alert_check import AlertCheckHandler
 from junhong_cmp.polling.handlers.expiry_check import ExpiryCheckHandler
 from junhong_cmp.polling.protect_sweep import ProtectSweep
-
-CYCLE = "2026-03-01"  # of the fake clock's first of March, in Shanghai
-
-
-async def add_alert_rule(pool: Pool, kind: str, threshold: float, **columns: Any) -> int:
-    fields = {"account_id": None, "category": None, "level": "warning", "enabled": True} | columns
-    number: int = await pool.fetchval(
-        "INSERT INTO alert_rule (name, kind, threshold, account_id, category, level, enabled) "
-        "VALUES ($1, $1, $2, $3, $4, $5, $6) RETURNING id",
-        kind,
-        threshold,
-        *fields.values(),
-    )
-    return number
-
-
-async def events(pool: Pool) -> list[tuple[int, int, str, str]]:
-    rows = await pool.fetch("SELECT rule_id, card_id, cycle, level FROM alert_event ORDER BY id")
-    return [(row["rule_id"], row["card_id"], row["cycle"], row["level"]) for row in rows]
 
 
 @pytest.fixture

@@ -5,31 +5,13 @@ from typing import Any
 
 from structlog.testing import capture_logs
 from tests.polling.handlers.firing import fire
+from tests.polling.handlers.readings import cycles, read
 from tests.polling.plant import Plant, add_account, add_cards
 from tests.polling.rule_parts import RuleParts
 from tests.waiting import FakeClock
 
-from junhong_cmp.cards.model import Card
-from junhong_cmp.cards.observations import UsageWrite
-from junhong_cmp.cards.usage_records import record_usage
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.polling.handlers.cycle_rollover import CycleRolloverHandler
-
-
-async def read(pool: Pool, cards: list[Card], used_kb: int, at: datetime) -> None:
-    writes = [
-        UsageWrite(
-            card_id=card.id, account_id=card.account_id, reading_kb=used_kb, reading_at=at, observed_at=at
-        )
-        for card in cards
-    ]
-    async with pool.acquire() as conn:
-        await record_usage(conn, writes)
-
-
-async def cycles(pool: Pool, card: Card) -> list[tuple[str, int, bool]]:
-    rows = await pool.fetch("SELECT * FROM card_usage_cycle WHERE card_id = $1 ORDER BY cycle", card.id)
-    return [(row["cycle"], row["used_kb"], row["closed"]) for row in rows]
 
 
 def at(day: int, hour: int = 0, month: int = 3) -> datetime:

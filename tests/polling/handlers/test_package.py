@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from structlog.testing import capture_logs
-from tests.polling.handlers.test_alert_check import add_alert_rule, events
+from tests.polling.handlers.alert_rules import add_alert_rule, events
 from tests.polling.plant import Plant, add_account, add_cards
 from tests.polling.rule_parts import RuleParts, card_task
 

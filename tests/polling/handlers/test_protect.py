@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 from tests.polling.handlers.firing import fire
-from tests.polling.plant import Plant, add_account, add_cards
+from tests.polling.handlers.limited_cards import STOPPED, calls, over_limit
+from tests.polling.plant import Plant, add_account
 from tests.polling.rule_parts import RuleParts, card_task
 from tests.waiting import FakeClock, wait_until
 
@@ -31,9 +32,6 @@ from junhong_cmp.polling.operation_rules import ASK_AFTER, MOST_SENDS, Operation
 from junhong_cmp.polling.protect_sweep import SweepCause
 from junhong_cmp.polling.tasks import TaskType
 
-CYCLE = "2026-03-01"  # of the fake clock's first of March, in Shanghai
-STOPPED = [("stop", "threshold", "done")]
-
 
 @pytest.fixture
 def rules(plant: Plant, clock: FakeClock) -> RuleParts:
@@ -46,23 +44,6 @@ async def protected(plant: Plant) -> CarrierAccount:
     account = await add_account(plant.pool, "protected", protect_enabled=True, stop_on_expiry=True)
     await plant.config.refresh()
     return account
-
-
-async def over_limit(plant: Plant, account: CarrierAccount, count: int = 1, **columns: Any) -> list[Card]:
-    """Cards in service that have reached their threshold in the current cycle."""
-    cards = await add_cards(plant.pool, account, count, first=100)
-    fields = {"status": "active", "threshold_kb": 1000, "cycle": CYCLE, "cycle_used_kb": 1000} | columns
-    sets = ", ".join(f"{name} = ${place}" for place, name in enumerate(fields, start=2))
-    await plant.pool.execute(
-        f"UPDATE iot_card SET {sets} WHERE id = ANY ($1::bigint[])",  # noqa: S608 - names from above
-        [card.id for card in cards],
-        *fields.values(),
-    )
-    return cards
-
-
-def calls(plant: Plant) -> list[str]:
-    return [operation for operation, _ in plant.gateway.calls]
 
 
 async def test_a_card_over_its_limit_is_stopped_once(

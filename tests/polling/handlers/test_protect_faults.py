@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 from redis.asyncio import Redis
 from tests.faultproxy import FaultProxy
-from tests.polling.handlers.test_protect import STOPPED, over_limit
+from tests.polling.handlers.limited_cards import STOPPED, over_limit
 from tests.polling.plant import Plant, add_account, add_cards
 from tests.polling.rule_parts import RuleParts
 from tests.waiting import FakeClock, wait_until

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.polling.handlers.firing import fire
-from tests.polling.handlers.test_protect import STOPPED, calls, over_limit
+from tests.polling.handlers.limited_cards import STOPPED, calls, over_limit
 from tests.polling.plant import Plant, add_account
 from tests.polling.rule_parts import RuleParts
 from tests.waiting import FakeClock

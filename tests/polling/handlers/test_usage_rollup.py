@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from structlog.testing import capture_logs
 from tests.polling.handlers.firing import fire
-from tests.polling.handlers.test_cycle_rollover import cycles, read
+from tests.polling.handlers.readings import cycles, read
 from tests.polling.plant import add_account, add_cards
 from tests.waiting import FakeClock
 
