@@ -85,9 +85,11 @@ async def test_a_blocked_event_loop_keeps_its_leases_and_is_told(bench: Bench) -
         await bench.wait_size("active", 0)
     assert [task.retried for task in recorder.seen] == [0, 0]
     assert await bench.counter("failed") == 0
-    told = [entry for entry in logs if entry["event"] == "事件循环阻塞"]
-    assert len(told) == 1
-    assert (told[0]["blocking_type"], "blocking" in told[0]["running_types"]) == ("blocking", True)
+    told = [
+        entry for entry in logs if entry.get("blocking_type") == "blocking"
+    ]  # a busy machine may stall as well
+    assert [entry["event"] for entry in told] == ["事件循环阻塞"]
+    assert "blocking" in told[0]["running_types"]
     assert "time.sleep(4)" in told[0]["stack"]
 
 

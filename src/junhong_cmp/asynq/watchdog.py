@@ -6,6 +6,7 @@ import threading
 import time
 import traceback
 from datetime import timedelta
+from types import FrameType
 
 import structlog
 
@@ -14,6 +15,7 @@ from junhong_cmp.asynq.in_flight import InFlightTable
 log = structlog.stdlib.get_logger(__name__)
 
 _SHOWN_FRAMES = 5
+_LOOKS = 5
 
 
 class Watchdog:
@@ -57,9 +59,8 @@ class Watchdog:
             self._report(now - turned_at)
 
     def _report(self, blocked_s: float) -> None:
-        runner = asyncio.current_task(self._loop)
+        runner, frame = self._look()
         blocking = [item.task.type for item in list(self._table.running) if item.runner is runner]
-        frame = sys._current_frames().get(self._loop_thread_id)  # noqa: SLF001 - the only way to see another thread
         log.error(
             "事件循环阻塞",
             blocked_s=round(blocked_s, 1),
@@ -67,3 +68,13 @@ class Watchdog:
             running_types=self._table.running_types(),
             stack="".join(traceback.format_stack(frame)[-_SHOWN_FRAMES:]) if frame is not None else "",
         )
+
+    def _look(self) -> tuple[asyncio.Task[object] | None, FrameType | None]:
+        """Return the task that runs and where it is; the loop's thread may go on between two looks."""
+        runner, frame = None, None
+        for _ in range(_LOOKS):
+            runner = asyncio.current_task(self._loop)
+            frame = sys._current_frames().get(self._loop_thread_id)  # noqa: SLF001 - no other way to see a thread
+            if asyncio.current_task(self._loop) is runner:
+                break
+        return runner, frame
