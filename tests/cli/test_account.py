@@ -63,6 +63,21 @@ async def test_ls_shows_what_is_left_and_who_rests(
     assert second["paused_until"] is None
 
 
+async def test_a_rate_lowered_for_its_carrier_is_shown_beside_the_configured_one(
+    pool: Pool, redis: Redis, account_command: Console
+) -> None:
+    account = await add_account(pool, "slow", qps=50)
+    await add_account(pool, "third", qps=1 / 3)
+    now_s, _ = await redis.time()
+    await redis.set(keys.account_granted(account.id), f"12.5 {now_s * 1_000_000} 0")
+    page = await account_command("ls")
+    assert "12.5/50" in page
+    assert "0.333/" not in page
+    assert "12.5/s，因限流低于所设的 50/s" in await account_command("show", "slow")
+    found = await account_command.json("show", "slow")
+    assert (found["qps"], found["granted_qps"], found["calls_in_flight"]) == (50, 12.5, 0)
+
+
 async def test_show_has_every_setting_and_the_cards_by_state(
     pool: Pool, redis: Redis, account_command: Console
 ) -> None:
@@ -97,7 +112,8 @@ async def test_accounts_are_shown_without_redis(pool: Pool, postgres_dsn: str) -
     alone = Console("account", "redis://127.0.0.1:1/0", postgres_dsn)
     assert "未知/5" in await alone("ls")
     assert "警告：Redis 无法访问" in alone.errors
-    assert (await alone.json("show", "demo"))["quotas"] is None
+    found = await alone.json("show", "demo")
+    assert (found["quotas"], found["granted_qps"]) == (None, None)
 
 
 async def test_accounts_without_a_time_zone_or_polling_are_shown(

@@ -12,7 +12,7 @@ from tests.polling.samples import make_account
 
 from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.polling import keys
-from junhong_cmp.polling.account_load import AccountLoad, AccountLoads, lowered_rates
+from junhong_cmp.polling.account_load import AccountLoad, AccountLoads
 from junhong_cmp.polling.concurrency import AccountConcurrency, Refusal, Slot
 from junhong_cmp.polling.tasks import TaskType
 
@@ -148,9 +148,3 @@ def test_whatever_is_refused_the_rate_stays_within_its_bounds(
             await redis.aclose()
 
     asyncio.run(check())
-
-
-def test_only_rates_below_the_configured_ones_are_told() -> None:
-    other = make_account(id=8, qps=0.1)
-    loads = {ACCOUNT.id: AccountLoad(3, 12.5), 8: AccountLoad(0, 0.1)}
-    assert lowered_rates([ACCOUNT, other, make_account(id=9)], loads) == {ACCOUNT.id: 12.5}

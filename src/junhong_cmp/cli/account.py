@@ -21,7 +21,11 @@ AccountCode = Annotated[str, typer.Argument(metavar="账号", help="运营商账
 def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
     group = typer.Typer(cls=ChineseGroup, no_args_is_help=True)
-    group.command("ls", cls=ChineseCommand, help="列出账号：驱动、速率、配额余量、暂停、卡数")(list_all)
+    group.command(
+        "ls",
+        cls=ChineseCommand,
+        help="列出账号：驱动、速率（因限流下调时为 实际/所设）、配额余量、暂停、卡数",
+    )(list_all)
     group.command("show", cls=ChineseCommand, help="显示一个账号的全部设置、配额余量与卡的状态")(show)
     account_change.register(group)
     group.command("resume", cls=ChineseCommand, help="结束账号的暂停，不论由谁引起")(resume)
@@ -88,5 +92,5 @@ def _load(access: PollingAccess, code: str | None) -> list[AccountOverview]:
 
     overviews, is_complete = access.run_with_settings("无法读取账号", work)
     if not is_complete:
-        typer.echo("警告：Redis 无法访问，配额余量未知，请检查 JUNHONG_REDIS_URL 与服务", err=True)
+        typer.echo("警告：Redis 无法访问，配额余量与实际速率未知，请检查 JUNHONG_REDIS_URL 与服务", err=True)
     return overviews

@@ -1,11 +1,11 @@
-"""Accounts as an operator looks at them: settings, cards, what is left of their budgets, and pauses."""
+"""Accounts as an operator looks at them: settings, cards, budgets that are left, rates, and pauses."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from junhong_cmp.asynq.connection import open_redis
 from junhong_cmp.asynq.outages import FAULTS
@@ -15,16 +15,31 @@ from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.cli.account_fields import FIELDS
 from junhong_cmp.config import Settings
 from junhong_cmp.db.pool import Pool
+from junhong_cmp.polling.account_load import AccountLoad, AccountLoads
 from junhong_cmp.polling.budget_use import AccountBudgets, BudgetUse, read_budget_use
+
+_ROUNDED: Final = 1 - 1e-5
+"""Redis tells six digits of a rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccountOverview:
-    """An account, its cards in groups, and its budgets: None if it has none, or nobody could be asked."""
+    """An account, its cards in groups, its load, and its budgets.
+
+    ``load`` is None if nobody could be asked, ``budgets`` also if it has none.
+    """
 
     account: CarrierAccount
     groups: Sequence[CardGroup]
     budgets: AccountBudgets | None
+    load: AccountLoad | None
+
+    @property
+    def granted_qps(self) -> float | None:
+        """The rate it is asked at because its carrier refused more; None while that is the configured one."""
+        if self.load is None or self.load.qps >= self.account.qps * _ROUNDED:
+            return None
+        return self.load.qps
 
     @property
     def cards(self) -> int:
@@ -54,6 +69,8 @@ class AccountOverview:
             **{key: field.plain(self.account) for key, field in FIELDS.items()},
             "paused_until": pause and pause[0],
             "pause_reason": pause and pause[1],
+            "granted_qps": self.load and self.load.qps,
+            "calls_in_flight": self.load and self.load.in_flight,
             "cards": {"total": self.cards, "by_status": self.by_status, "stopped": self.stopped},
             "quotas": self.budgets and {"day": _plain(self.budgets.day), "month": _plain(self.budgets.month)},
         }
@@ -68,10 +85,9 @@ class AccountOverview:
 async def load_overviews(
     pool: Pool, settings: Settings, code: str | None = None
 ) -> tuple[list[AccountOverview], bool]:
-    """Return the account of this code, or all, and whether their budgets could be looked up.
+    """Return the account of this code, or all, and whether Redis could tell their budgets and loads.
 
-    Redis is asked only if an account has a budget. Without it the rest is shown all the same: an account is
-    looked at most when something does not work.
+    Without it the rest is shown all the same: an account is looked at most when something does not work.
     """
     async with pool.acquire() as conn:
         accounts = [each for each in await list_accounts(conn) if code in (None, each.code)]
@@ -80,20 +96,21 @@ async def load_overviews(
         for group in await count_card_groups(conn, only):
             groups[group.account_id].append(group)
     try:
-        budgets = await _read_budgets(settings, accounts)
+        budgets, loads = await _read_use(settings, accounts)
     except FAULTS:
-        return [AccountOverview(each, groups[each.id], None) for each in accounts], False
-    return [AccountOverview(each, groups[each.id], budgets.get(each.id)) for each in accounts], True
+        return [AccountOverview(each, groups[each.id], None, None) for each in accounts], False
+    return [
+        AccountOverview(each, groups[each.id], budgets[each.id], loads.get(each.id)) for each in accounts
+    ], True
 
 
-async def _read_budgets(settings: Settings, accounts: Sequence[CarrierAccount]) -> dict[int, AccountBudgets]:
-    limited = [each for each in accounts if (each.daily_quota, each.monthly_quota) != (None, None)]
-    if not limited:
-        return {}
+async def _read_use(
+    settings: Settings, accounts: Sequence[CarrierAccount]
+) -> tuple[dict[int, AccountBudgets | None], dict[int, AccountLoad]]:
     now = datetime.now(UTC)
     async with aclosing(open_redis(settings.redis.url.get_secret_value(), pool_size=1)) as redis:
-        found = {each.id: await read_budget_use(redis, each, now) for each in limited}
-    return {account_id: budgets for account_id, budgets in found.items() if budgets is not None}
+        budgets = {each.id: await read_budget_use(redis, each, now) for each in accounts}
+        return budgets, await AccountLoads(redis).read(accounts)
 
 
 def _plain(use: BudgetUse) -> dict[str, Any]:

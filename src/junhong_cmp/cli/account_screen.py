@@ -31,7 +31,7 @@ def print_accounts(overviews: Sequence[AccountOverview]) -> None:
             CARRIER_NAMES[account.carrier],
             account.driver,
             str(account.billing_day),
-            FIELDS["qps"].shown(account),
+            _rate(each),
             _quota(account.daily_quota, each.budgets.day if each.budgets else None),
             _quota(account.monthly_quota, each.budgets.month if each.budgets else None),
             _protection(each),
@@ -66,12 +66,19 @@ def _facts(overview: AccountOverview) -> Iterable[tuple[str, str]]:
     ):
         if counts:
             yield title, "，".join(f"{name_of(names, key)} {cards}" for key, cards in counts.items())
+    if overview.granted_qps is not None:
+        yield "速率", f"{overview.granted_qps:.3g}/s，因限流低于所设的 {account.qps:g}/s，逐步回升"
     for title, limit, use in (
         ("今日配额", account.daily_quota, budgets.day if budgets else None),
         ("本月配额", account.monthly_quota, budgets.month if budgets else None),
     ):
         renewed = "" if limit is None or use is None else f"，{moment(use.renewed_at)} 重新计"
         yield title, _quota(limit, use) + renewed
+
+
+def _rate(overview: AccountOverview) -> str:
+    configured = FIELDS["qps"].shown(overview.account)
+    return configured if overview.granted_qps is None else f"{overview.granted_qps:.3g}/{configured}"
 
 
 def _quota(limit: int | None, use: BudgetUse | None) -> str:

@@ -4,7 +4,7 @@ A carrier that refuses part of the calls as coming too fast is asked at the rate
 when it refuses, raised little by little up to the configured one, known to all processes through Redis.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
@@ -83,15 +83,6 @@ class AccountLoads:
             log.warning(
                 "账号被限流，下调调用速率", account=account.code, qps=float(lowered), configured=account.qps
             )
-
-
-def lowered_rates(accounts: Iterable[CarrierAccount], loads: dict[int, AccountLoad]) -> dict[int, float]:
-    """Return the rates that are lower than configured, by account id."""
-    return {
-        account.id: load.qps
-        for account in accounts
-        if (load := loads.get(account.id)) is not None and load.qps < account.qps * (1 - 1e-5)
-    }
 
 
 def _microseconds(span: timedelta) -> int:
