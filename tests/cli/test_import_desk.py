@@ -7,6 +7,7 @@ from tests.cli.import_counter import Counter
 from tests.imports.card_files import Announcements, card_file, delivery
 
 from junhong_cmp.imports.handler import CardImportHandler
+from junhong_cmp.imports.remarks import note_wait
 from junhong_cmp.imports.store import list_unfinished
 from junhong_cmp.storage.store import open_storage
 
@@ -61,6 +62,25 @@ async def test_the_latest_imports_are_listed(counter: Counter) -> None:
     assert "完成" in lines[1]
     listed = orjson.loads((await counter.run("import", "ls", "--json", "-n", "1")).out)
     assert [(one["id"], one["status"]) for one in listed] == [(int(second), "pending")]
+
+
+async def test_what_an_import_waits_for_is_shown_wherever_it_is(counter: Counter) -> None:
+    import_id = await handed_in(counter, 3)
+    reason = "本机临时目录无法写入：/tmp：磁盘已满"
+    await note_wait(counter.pool, int(import_id), reason)
+    listed = (await counter.run("import", "ls")).out
+    (line,) = [line for line in listed.splitlines() if "卡清单.csv" in line]
+    assert "暂停" in line
+    assert "本机临时目录无法写入" in listed
+    assert orjson.loads((await counter.run("import", "ls", "--json")).out)[0]["waits_for"] == reason
+    watching = await counter.start("import", "watch", import_id)
+    assert watching.stderr is not None
+    lines = [(await watching.stderr.readline()).decode() for _ in range(2)]
+    assert lines == ["暂停：0% · 导入 0 · 跳过 0 · 拒绝 0\n", f"导入暂停：{reason}；条件恢复后自动继续\n"]
+    async with counter.worker():
+        ended = await counter.end(watching)
+    assert reason not in ended.err
+    assert "导入完成" in ended.out
 
 
 @pytest.mark.parametrize("command", ["cancel", "watch"])

@@ -61,6 +61,7 @@ def make_import(**changes: Any) -> ImportTask:
         "next_line": 0,
         "result_key": None,
         "error": None,
+        "waits_for": None,
         "notes": (),
         "created_at": datetime(2026, 3, 1, tzinfo=UTC),
         "started_at": None,

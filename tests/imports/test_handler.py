@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import asyncpg
 import pytest
+from redis.exceptions import ConnectionError as RedisConnectionError
 from structlog.testing import capture_logs
 from tests.imports.card_files import Announcements, PutFile, card_file, delivery, iccid
 from tests.waiting import wait_until
@@ -189,18 +190,55 @@ async def test_without_storage_the_task_is_put_back_and_nothing_changes(
     task = await put_file(card_file([1]))
     with pytest.raises(PutBack, match="对象存储未配置"):
         await CardImportHandler(pool, None, announcements).process_task(delivery(task.id))
-    assert (await get_import(pool, task)).status is ImportStatus.PENDING
+    waiting = await get_import(pool, task)
+    assert (waiting.status, waiting.waits_for) == (
+        ImportStatus.PENDING,
+        "对象存储未配置（JUNHONG_STORAGE_URL）",
+    )
 
 
 async def test_an_unreachable_storage_puts_the_task_back(
-    pool: asyncpg.Pool, put_file: PutFile, announcements: Announcements, monkeypatch: pytest.MonkeyPatch
+    pool: asyncpg.Pool,
+    handler: CardImportHandler,
+    put_file: PutFile,
+    announcements: Announcements,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
     task = await put_file(card_file([1]))
     dead = open_storage("s3://bucket?endpoint=http://127.0.0.1:1&allow_http=true&region=x")
-    with pytest.raises(PutBack, match="对象存储暂不可用"):
-        await CardImportHandler(pool, dead, announcements).process_task(delivery(task.id))
+    with capture_logs() as logs:
+        for _ in range(2):
+            with pytest.raises(PutBack, match="对象存储暂不可用"):
+                await CardImportHandler(pool, dead, announcements).process_task(delivery(task.id))
+    told = [entry for entry in logs if entry["event"] == "导入暂停，条件恢复后自动继续"]
+    assert [entry["import_id"] for entry in told] == [task.id]
+    assert told[0]["reason"].startswith("对象存储暂不可用：")
+    assert ((await get_import(pool, task)).waits_for or "").startswith("对象存储暂不可用：")
+    await handler.process_task(delivery(task.id))
+    done = await get_import(pool, task)
+    assert (done.status, done.waits_for) == (ImportStatus.DONE, None)
+
+
+class BrokenAnnouncements(Announcements):
+    """Can't tell Redis."""
+
+    async def cards_created(self, cards: Sequence[Card]) -> None:
+        raise RedisConnectionError("Connection refused")
+
+
+async def test_a_redis_that_is_away_costs_no_retry(
+    pool: asyncpg.Pool, storage: Storage, handler: CardImportHandler, put_file: PutFile
+) -> None:
+    task = await put_file(card_file([1]))
+    with pytest.raises(PutBack, match="依赖的服务暂不可用"):
+        await CardImportHandler(pool, storage, BrokenAnnouncements()).process_task(
+            delivery(task.id, retried=25, max_retry=25)
+        )
+    assert (await get_import(pool, task)).waits_for == "依赖的服务暂不可用：ConnectionError"
+    await handler.process_task(delivery(task.id))
+    assert (await get_import(pool, task)).status is ImportStatus.DONE
 
 
 async def test_a_second_delivery_of_a_finished_import_does_nothing(
@@ -268,6 +306,17 @@ async def test_the_last_retry_ends_the_import_with_a_reason(
         await handler.process_task(delivery(task.id, retried=25, max_retry=25))
     failed = await get_import(pool, task)
     assert (failed.status, failed.error) == (ImportStatus.FAILED, "多次重试后仍失败：CheckViolationError")
+
+
+async def test_stopping_the_worker_ends_no_import_however_often_it_was_tried(
+    pool: asyncpg.Pool, handler: CardImportHandler, put_file: PutFile
+) -> None:
+    task = await put_file(card_file([1]))
+    draining = asyncio.Event()
+    draining.set()
+    with pytest.raises(PutBack, match="进程正在退出"):
+        await handler.process_task(delivery(task.id, draining=draining, retried=25, max_retry=25))
+    assert (await get_import(pool, task)).status is ImportStatus.RUNNING
 
 
 class DrainingAnnouncements(Announcements):

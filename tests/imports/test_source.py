@@ -10,6 +10,7 @@ import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 from tests.imports import workbooks
 from tests.imports.card_files import iccid, make_import
 from tests.polling.samples import make_account
@@ -99,6 +100,20 @@ async def test_a_file_that_was_replaced_is_refused() -> None:
         await CardSource(storage, task_for(b"ICCID\n2\n")).inspect(lambda: None)
 
 
+@pytest.mark.parametrize("write", [as_csv, as_xlsx])
+async def test_a_file_that_is_replaced_after_the_first_look_is_refused(write: object) -> None:
+    assert callable(write)
+    data, other = (write([["ICCID"], *[[iccid(n)] for n in range(start, start + 50)]]) for start in (0, 100))
+    storage = open_storage("memory://")
+    await storage.put("file", data)
+    source = CardSource(storage, task_for(data))
+    await source.inspect(lambda: None)
+    await storage.put("file", other)
+    with capture_logs(), pytest.raises(FileRefusedError, match="在导入过程中被更改"):
+        async for _ in source.outcomes(make_account(), 0):
+            pass
+
+
 async def test_a_large_workbook_is_refused_while_it_is_looked_over() -> None:
     data = as_xlsx([["ICCID"]])
     storage = open_storage("memory://")
@@ -113,7 +128,7 @@ async def test_a_disk_that_takes_no_copy_is_said_to_be_one(
 ) -> None:
     source = await source_of(as_xlsx([["ICCID"], [iccid(1)]]))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
-    with pytest.raises(StorageUnavailableError, match="工作簿无法暂存：不存在"):
+    with pytest.raises(StorageUnavailableError, match=r"本机临时目录无法写入：.*：不存在"):
         await anext(source.outcomes(make_account(), 0))
 
 

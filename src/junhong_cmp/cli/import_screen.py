@@ -25,7 +25,8 @@ STATUS_NAMES: Final = {
     ImportStatus.FAILED: "失败",
     ImportStatus.CANCELLED: "已取消",
 }
-_SHOWN: Final = ("id", "status", "total", "imported", "skipped", "rejected", "warned", "error")
+_SHOWN: Final = ("id", "status", "total", "imported", "skipped", "rejected", "warned", "error", "waits_for")
+_WAITS: Final = "暂停"
 
 
 class ProgressView:
@@ -75,8 +76,8 @@ class ProgressView:
 
 
 def status_name(task: ImportTask) -> str:
-    """Return how people call the status of ``task``."""
-    return STATUS_NAMES[task.status]
+    """Return how people call the status of ``task``; one that waits for something makes no progress."""
+    return STATUS_NAMES[task.status] if task.waits_for is None else _WAITS
 
 
 def summary_of(task: ImportTask) -> dict[str, Any]:
@@ -125,7 +126,7 @@ def print_imports(imports: Sequence[ImportTask]) -> None:
             *map(str, counts),
             moment(task.created_at),
             moment(task.finished_at),
-            task.error or "",
+            task.error or task.waits_for or "",
         )
         table.add_row(*map(escape, cells))
     open_console().print(table)

@@ -22,9 +22,13 @@ async def watch(pool: Pool, task: ImportTask, show: Callable[[ImportTask], None]
     """Return the import once it is final; an outage of the database is waited out."""
     loop = asyncio.get_running_loop()
     hint_at = loop.time() + _HINT_AFTER.total_seconds()
+    told: str | None = None
     while not task.status.is_final:
         show(task)
-        if task.status is ImportStatus.PENDING and loop.time() >= hint_at:
+        if task.waits_for not in {None, told}:
+            typer.echo(f"导入暂停：{task.waits_for}；条件恢复后自动继续", err=True)
+            told = task.waits_for
+        elif task.status is ImportStatus.PENDING and told is None and loop.time() >= hint_at:
             typer.echo(
                 "尚无 Worker 处理此导入：请确认有 Worker 在运行；可按 Ctrl-C 离开，导入不会丢失", err=True
             )

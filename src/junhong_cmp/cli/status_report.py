@@ -20,7 +20,7 @@ RECENT_IMPORTS: Final = 10
 
 _IMPORTS = """
 SELECT t.id, a.code AS account, t.file_name, t.status, t.total, t.imported, t.skipped, t.rejected, t.error,
-    t.created_at, t.finished_at
+    t.waits_for, t.created_at, t.finished_at
 FROM import_task AS t JOIN carrier_account AS a ON a.id = t.account_id
 ORDER BY t.id DESC LIMIT $1
 """

@@ -42,7 +42,8 @@ def _tables(status: Status) -> Iterator[Table]:
     imports = Table("编号", "账号", "文件", "状态", "行数", "导入", "跳过", "拒绝", title="最近的导入")
     for task in status.imports:
         names = ("id", "account", "file_name", "status", "total", "imported", "skipped", "rejected")
-        shown = {**task, "status": STATUS_NAMES[ImportStatus(str(task["status"]))]}
+        status_name = STATUS_NAMES[ImportStatus(str(task["status"]))]
+        shown = {**task, "status": status_name if task["waits_for"] is None else "暂停"}
         _add(imports, *(shown[name] for name in names))
     yield imports
 

@@ -5,7 +5,7 @@ from typing import Final
 from junhong_cmp.db.pool import Conn
 from junhong_cmp.errors import SchemaOutdatedError
 
-REQUIRED_VERSION: Final = "0012"
+REQUIRED_VERSION: Final = "0013"
 """The newest revision in ``migrations/versions``; versions are four digits and sort as text."""
 
 

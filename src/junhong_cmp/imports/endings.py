@@ -5,12 +5,13 @@ from junhong_cmp.imports.model import ImportStatus
 
 _FINISH = """
     UPDATE import_task
-    SET status = $2, result_key = $3, error = $4, finished_at = now(), updated_at = now()
+    SET status = $2, result_key = $3, error = $4, waits_for = NULL, finished_at = now(), updated_at = now()
     WHERE id = $1 AND status IN ('pending', 'running')
     RETURNING true
 """
 _CANCEL = """
-    UPDATE import_task SET status = 'cancelled', finished_at = now(), updated_at = now()
+    UPDATE import_task
+    SET status = 'cancelled', waits_for = NULL, finished_at = now(), updated_at = now()
     WHERE id = $1 AND status IN ('pending', 'running')
     RETURNING true
 """

@@ -2,22 +2,25 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
 import structlog
 
-from junhong_cmp.asynq.errors import PutBack, SkipRetry
+from junhong_cmp.asynq.errors import AsynqError, PutBack, SkipRetry
+from junhong_cmp.asynq.outages import is_outage as is_redis_outage
 from junhong_cmp.asynq.processing_task import ProcessingTask
 from junhong_cmp.cards.account_store import list_accounts
 from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.db.pool import Pool
-from junhong_cmp.db.retrying import in_transaction, is_outage
+from junhong_cmp.db.retrying import DATABASE_FAULTS, in_transaction, is_outage
 from junhong_cmp.imports.chunk import SupersededError
 from junhong_cmp.imports.endings import add_result, finish_import
 from junhong_cmp.imports.errors import FileRefusedError
 from junhong_cmp.imports.importer import CHUNK_ROWS, CardAnnouncer, Importer
 from junhong_cmp.imports.model import ImportStatus, ImportTask
+from junhong_cmp.imports.remarks import note_wait
 from junhong_cmp.imports.store import find_import, start_import
 from junhong_cmp.imports.tasks import decode_payload
 from junhong_cmp.storage.errors import (
@@ -75,25 +78,36 @@ class CardImportHandler:
         """Run the import that ``task`` names."""
         import_id = decode_payload(task.payload)
         if self._importer is None:
-            log.warning("对象存储未配置，导入任务已退回", import_id=import_id)
-            raise PutBack(_NO_STORAGE_DELAY, "对象存储未配置（JUNHONG_STORAGE_URL），导入任务暂缓")
+            raise await self._wait(import_id, _NO_STORAGE_DELAY, "对象存储未配置（JUNHONG_STORAGE_URL）")
         try:
-            await self._run(self._importer, import_id, task.draining)
-        except _NEVER as error:
-            reason = _REASONS.get(type(error), "") + str(error)
-            await self._fail(self._importer, import_id, reason)
-            raise SkipRetry(reason) from error
-        except SupersededError as error:
-            await self._stand_back(self._importer, import_id, error)
+            await self._run_to_end(self._importer, import_id, task.draining)
         except StorageUnavailableError as error:
-            log.warning("对象存储暂不可用，导入任务已退回", import_id=import_id, reason=str(error))
-            raise PutBack(_OUTAGE_DELAY, str(error)) from error
+            raise await self._wait(import_id, _OUTAGE_DELAY, str(error)) from error
         except Exception as error:  # told apart here, raised again in every case
-            if is_outage(error):
-                raise PutBack(_OUTAGE_DELAY, f"依赖的服务暂不可用：{type(error).__name__}") from error
-            if task.retried >= task.max_retry:
+            if is_outage(error) or is_redis_outage(error):
+                reason = f"依赖的服务暂不可用：{type(error).__name__}"
+                raise await self._wait(import_id, _OUTAGE_DELAY, reason) from error
+            if task.retried >= task.max_retry and not isinstance(error, AsynqError):
                 await self._fail(self._importer, import_id, f"多次重试后仍失败：{type(error).__name__}")
             raise
+
+    async def _run_to_end(self, importer: Importer, import_id: int, draining: asyncio.Event) -> None:
+        try:
+            await self._run(importer, import_id, draining)
+        except _NEVER as error:
+            reason = _REASONS.get(type(error), "") + str(error)
+            await self._fail(importer, import_id, reason)
+            raise SkipRetry(reason) from error
+
+    async def _wait(self, import_id: int, delay: timedelta, reason: str) -> PutBack:
+        """Let the import be seen to wait, and why, and return what puts it back for a while.
+
+        While PostgreSQL is away nobody can be shown anything; who keeps its connections tells of that.
+        """
+        with suppress(*DATABASE_FAULTS):
+            if await note_wait(self._pool, import_id, reason):
+                log.warning("导入暂停，条件恢复后自动继续", import_id=import_id, reason=reason)
+        return PutBack(delay, reason)
 
     async def _run(self, importer: Importer, import_id: int, draining: asyncio.Event) -> None:
         current = await in_transaction(self._pool, lambda conn: start_import(conn, import_id))
@@ -106,8 +120,12 @@ class CardImportHandler:
             return
         account = await self._account_of(current)
         log.info("开始导入", import_id=import_id, account=account.code, next_line=current.next_line)
-        await importer.run(current, account, draining)
-        await self._log_end(import_id)
+        try:
+            await importer.run(current, account, draining)
+        except SupersededError as error:
+            await self._stand_back(importer, import_id, error)
+        else:
+            await self._log_end(import_id)
 
     async def _account_of(self, task: ImportTask) -> CarrierAccount:
         async with self._pool.acquire() as conn:

@@ -1,7 +1,6 @@
 """The importer: one file from storage to cards, shards and its result file."""
 
 import asyncio
-import tempfile
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from datetime import timedelta
@@ -20,11 +19,11 @@ from junhong_cmp.imports.endings import finish_import
 from junhong_cmp.imports.judged import Judged
 from junhong_cmp.imports.model import ImportTask
 from junhong_cmp.imports.pipeline import Announcing, read_ahead
+from junhong_cmp.imports.remarks import note_file
 from junhong_cmp.imports.report import write_report
 from junhong_cmp.imports.row_store import list_latest_imported
 from junhong_cmp.imports.source import CardSource
-from junhong_cmp.imports.store import note_file
-from junhong_cmp.storage.faults import storage_fault
+from junhong_cmp.imports.temporary import temporary_folder
 from junhong_cmp.storage.store import Storage
 
 log = structlog.stdlib.get_logger(__name__)
@@ -97,7 +96,7 @@ class Importer:
         """Store the result file of what has been dealt with so far and return its key."""
         # The hash makes the key hard to guess, and a second run replaces the file of the first.
         key = f"imports/results/{task.id}-{task.file_sha256[:16]}.csv"
-        with _temporary_folder() as folder:
+        with temporary_folder() as folder:
             path = Path(folder) / "result.csv"
             await write_report(self._pool, task.id, path)
             await self._storage.put(key, path)
@@ -131,13 +130,6 @@ class Importer:
         if draining.is_set():
             where = "写结果文件前" if line is None else f"第 {line} 行"
             raise PutBack(_DRAIN_DELAY, f"进程正在退出，导入在{where}暂停")
-
-
-def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
-    try:
-        return tempfile.TemporaryDirectory(prefix="junhong-import-")
-    except OSError as error:
-        raise storage_fault(error) from error
 
 
 class _ChunkCutter:

@@ -62,7 +62,8 @@ class ImportTask:
     ``total`` counts the rows dealt with so far; ``next_line`` is the first line of the file that is
     not yet dealt with, and where a run after a crash goes on. ``file_lines`` is about how many lines the
     file has, as far as that is known; ``sheet`` names the sheet of a workbook, empty for the first that has
-    cards; ``notes`` say what is odd about the file as a whole.
+    cards; ``notes`` say what is odd about the file as a whole. ``waits_for`` says what keeps an import
+    that is not final from going on; it is tried again and again.
     """
 
     id: int
@@ -82,6 +83,7 @@ class ImportTask:
     next_line: int
     result_key: str | None
     error: str | None
+    waits_for: str | None
     notes: Sequence[str]
     created_at: datetime
     started_at: datetime | None

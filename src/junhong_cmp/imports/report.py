@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Final
 
 from junhong_cmp.db.pool import Pool
-from junhong_cmp.errors import system_reason
 from junhong_cmp.imports.defusing import as_cell
 from junhong_cmp.imports.model import RowResult, RowStatus
 from junhong_cmp.imports.row_store import stream_rows
-from junhong_cmp.storage.errors import StorageUnavailableError
+from junhong_cmp.imports.temporary import no_room
 
 _HEADER: Final = ("行号", "结果", "ICCID", "原因", "提醒")
 _STATUS_NAMES: Final = {
@@ -45,4 +44,4 @@ def _append(path: Path, lines: Iterable[str], encoding: str = "utf-8") -> None:
         with path.open("a", encoding=encoding, newline="") as out:
             out.writelines(lines)
     except OSError as error:
-        raise StorageUnavailableError(f"结果文件无法写入：{system_reason(error)}") from error
+        raise no_room(error) from error

@@ -1,14 +1,13 @@
 """The file of an import: looked over once as a whole, then read and judged row by row."""
 
 import asyncio
+import hashlib
 import os
-import tempfile
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import IO
 
 from junhong_cmp.cards.model import CarrierAccount
-from junhong_cmp.errors import system_reason
 from junhong_cmp.imports.encoding import FileFacts, FileInspector
 from junhong_cmp.imports.errors import FileRefusedError
 from junhong_cmp.imports.formats import FileFormat, extension_note
@@ -18,7 +17,7 @@ from junhong_cmp.imports.model import ImportTask
 from junhong_cmp.imports.parser_frames import FrameKind, decode_rows
 from junhong_cmp.imports.parser_order import ParserAccount, ParserOrder
 from junhong_cmp.imports.parser_process import start_parser
-from junhong_cmp.storage.errors import StorageUnavailableError
+from junhong_cmp.imports.temporary import no_room, temporary_file
 from junhong_cmp.storage.store import Storage
 
 
@@ -81,7 +80,7 @@ class CardSource:
             raise RuntimeError
         order = self._order(self._facts, account, first_line)
         if self._facts.format is FileFormat.TEXT:
-            batches = self._parse(self._pieces(), order)
+            batches = self._parse(self._same_pieces(), order)
         else:
             batches = self._parse_copy(order)
         async with aclosing(batches):
@@ -121,22 +120,29 @@ class CardSource:
     @asynccontextmanager
     async def _local_copy(self) -> AsyncGenerator[IO[bytes], None]:
         """Copy the file to a nameless one on this machine: a ZIP is read from its end."""
-        with _open_temporary() as file:
-            async with aclosing(self._pieces()) as pieces:
+        file = temporary_file()
+        try:
+            async with aclosing(self._same_pieces()) as pieces:
                 async for piece in pieces:
                     await asyncio.to_thread(_write, file, piece)
             await asyncio.to_thread(_write, file, None)
             yield file
+        finally:
+            with suppress(OSError):  # what is still in its buffer found no room, which has been told
+                file.close()
 
     def _pieces(self) -> AsyncGenerator[bytes, None]:
         return self._storage.stream(self._task.file_key)
 
-
-def _open_temporary() -> IO[bytes]:
-    try:
-        return tempfile.TemporaryFile(prefix="junhong-import-")
-    except OSError as error:
-        raise StorageUnavailableError(f"工作簿无法暂存：{system_reason(error)}") from error
+    async def _same_pieces(self) -> AsyncGenerator[bytes, None]:
+        """Read the file once more; raises FileRefusedError at its end if it is not the one looked over."""
+        digest = hashlib.sha256()
+        async with aclosing(self._pieces()) as pieces:
+            async for piece in pieces:
+                digest.update(piece)
+                yield piece
+        if digest.hexdigest() != self._task.file_sha256:
+            raise FileRefusedError("文件在导入过程中被更改，已中止；请重新提交")
 
 
 def _write(file: IO[bytes], piece: bytes | None) -> None:
@@ -147,4 +153,4 @@ def _write(file: IO[bytes], piece: bytes | None) -> None:
         else:
             file.write(piece)
     except OSError as error:
-        raise StorageUnavailableError(f"工作簿无法暂存：{system_reason(error)}") from error
+        raise no_room(error) from error

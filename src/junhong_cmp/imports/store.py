@@ -28,16 +28,16 @@ _CREATE = f"""
 """  # noqa: S608 - constant column list
 _START = """
     UPDATE import_task
-    SET status = 'running', started_at = coalesce(started_at, now()), updated_at = now()
+    SET status = 'running', started_at = coalesce(started_at, now()),
+        updated_at = CASE status WHEN 'pending' THEN now() ELSE updated_at END
     WHERE id = $1 AND status IN ('pending', 'running')
 """
 _ADVANCE = """
     UPDATE import_task
     SET next_line = $2, total = total + $3, imported = imported + $4, skipped = skipped + $5,
-        rejected = rejected + $6, warned = warned + $7, updated_at = now()
+        rejected = rejected + $6, warned = warned + $7, waits_for = NULL, updated_at = now()
     WHERE id = $1
 """
-_NOTE = "UPDATE import_task SET notes = $2, file_lines = coalesce($3, file_lines) WHERE id = $1"
 _UNFINISHED = """
     SELECT id, now() - updated_at AS idle FROM import_task
     WHERE status IN ('pending', 'running')
@@ -87,7 +87,10 @@ async def create_import(conn: Conn, new: NewImport) -> ImportTask:
 
 
 async def start_import(conn: Conn, import_id: int) -> ImportTask | None:
-    """Mark the import as running unless it is final, and return it as it is then."""
+    """Mark the import as running unless it is final, and return it as it is then.
+
+    Beginning again is no progress: one that only ever begins stands still.
+    """
     await conn.execute(_START, import_id)
     return await find_import(conn, import_id)
 
@@ -100,13 +103,6 @@ async def advance_import(conn: Conn, import_id: int, next_line: int, results: Se
     ]
     warned = sum(bool(result.warnings) for result in results)
     await conn.execute(_ADVANCE, import_id, next_line, len(results), *counts, warned)
-
-
-async def note_file(
-    conn: Conn | Pool, import_id: int, notes: Sequence[str], lines: int | None = None
-) -> None:
-    """Keep what a look at the file as a whole told: oddities, and about how many lines it has."""
-    await conn.execute(_NOTE, import_id, list(notes), lines)
 
 
 async def list_unfinished(conn: Conn | Pool) -> dict[int, timedelta]:
