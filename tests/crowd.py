@@ -41,17 +41,17 @@ _ACCOUNTS: Final = """
 _FILL: Final[Mapping[str, str]] = {
     "iot_card": """
         INSERT INTO iot_card (iccid, iccid19, account_id, plan, pool_id, status, stop_reason, cycle,
-            cycle_used_kb, threshold_kb)
+            cycle_used_kb, threshold_kb, expires_at)
         SELECT iccid, left(iccid, 19), 1 + n % 2, 'plan', CASE WHEN n % 2 = 0 THEN 1 + n / 2 % 10 END,
             CASE WHEN n % 4 = 0 THEN 'suspended' ELSE 'active' END,
-            CASE WHEN n % 4 = 0 THEN 'over_plan' ELSE 'none' END, '2026-03-01', 900, 1000
+            CASE WHEN n % 4 = 0 THEN 'over_plan' ELSE 'none' END, '2026-03-01', 1100, 1000, '2026-03-31'
         FROM generate_series($1::int, $2::int) AS n,
             LATERAL (SELECT (89860000000000000000 + n * 10)::text AS iccid)
         ORDER BY n
     """,
     "card_usage_cycle": """
         INSERT INTO card_usage_cycle (card_id, cycle, used_kb)
-        SELECT n, cycle, 900
+        SELECT n, cycle, 1100
         FROM generate_series($1::int, $2::int) AS n, unnest(ARRAY['2026-02-01', '2026-03-01']) AS cycle
     """,
     "card_usage_daily": """

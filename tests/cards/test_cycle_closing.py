@@ -4,9 +4,17 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.crowd import CROWDED, CYCLE, Statistics, watched_crowd, whatever_is_known
 
-from junhong_cmp.cards.cycle_closing import first_open_cycle
-from junhong_cmp.cards.usage import START_NOISE, BillingTerms, billing_cycle, cycle_start, previous_cycle
+from junhong_cmp.cards.cycle_closing import BEFORE_ALL, CycleOfCard, close_cycles, first_open_cycle
+from junhong_cmp.cards.usage import (
+    START_NOISE,
+    BillingTerms,
+    CycleId,
+    billing_cycle,
+    cycle_start,
+    previous_cycle,
+)
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 
@@ -48,3 +56,19 @@ def test_it_never_reaches_into_what_readings_may_still_add_to(
     assert oldest in (current, previous_cycle(current, terms))
     assert previous_cycle(current, terms) < current
     assert cycle_start(oldest, terms.tz) <= now - START_NOISE + timedelta(hours=1)  # of summer time
+
+
+@whatever_is_known
+async def test_a_chunk_goes_through_no_more_cycles_than_it_closes(
+    postgres_dsn: str, statistics: Statistics
+) -> None:
+    async with watched_crowd(postgres_dsn, statistics, "card_usage_cycle") as watch:
+        after = BEFORE_ALL
+        for first in (2, 202, 402):
+            async with watch.pool.acquire() as conn, conn.transaction():
+                closed = await close_cycles(conn, CROWDED, CycleId(CYCLE), 100, after)
+            watch.assert_frugal(250)
+            assert closed == [
+                CycleOfCard(CycleId("2026-02-01"), card_id) for card_id in range(first, first + 200, 2)
+            ]
+            after = closed[-1]

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from tests.cards.inventory import add_account, add_cards
+from tests.crowd import Statistics, watched_crowd, whatever_is_known
 
 from junhong_cmp.cards.limit_store import (
     PlanUse,
@@ -93,3 +94,16 @@ async def test_plans_are_listed_with_their_cards_and_so_are_those_only_cards_nam
     ]
     assert await list_plan_use(pool, account.id) == mine
     assert await list_plan_use(pool) == [*mine, PlanUse("other", "M", 20, 0)]
+
+
+@whatever_is_known
+async def test_no_cards_are_read_but_those_asked_about_and_those_of_the_pool(
+    postgres_dsn: str, statistics: Statistics
+) -> None:
+    async with watched_crowd(postgres_dsn, statistics) as watch, watch.pool.acquire() as conn:
+        assert len(await load_limits(conn, range(5000, 5100))) == 100
+        watch.assert_frugal(600)  # each card with ten pools
+        async with conn.transaction():
+            await count_pools(conn, [1], CYCLE, timedelta(0))
+        watch.assert_frugal(1200)
+        assert await conn.fetchval("SELECT used_kb FROM data_pool WHERE id = 1") == 1000 * 1100

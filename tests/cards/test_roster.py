@@ -91,3 +91,5 @@ async def test_a_page_reads_no_more_cards_than_it_holds(postgres_dsn: str, stati
             assert [row[0] for row in await anext(pages)] == list(range(1, 101))
             assert [row[0] for row in await anext(pages)] == list(range(101, 201))
         watch.assert_frugal(100)
+        assert len(await find_in_roster(watch.pool, range(5000, 5100))) == 100
+        watch.assert_frugal(200)

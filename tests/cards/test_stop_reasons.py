@@ -2,11 +2,12 @@
 
 import pytest
 from tests.cards.inventory import add_account, add_cards, hours, reload
+from tests.crowd import Statistics, watched_crowd, whatever_is_known
 
 from junhong_cmp.cards.model import Card, CardStatus, StopReason
 from junhong_cmp.cards.observations import StatusWrite
 from junhong_cmp.cards.records import record_status
-from junhong_cmp.cards.stop_reasons import stop_reason_after
+from junhong_cmp.cards.stop_reasons import find_ordered_stops, stop_reason_after
 from junhong_cmp.cards.stop_records import record_resumed, record_stopped
 from junhong_cmp.db.pool import Pool
 
@@ -98,3 +99,12 @@ async def test_stops_and_resumes_leave_a_history_and_spare_the_cancelled(pool: P
         "SELECT new_status FROM card_status_history WHERE card_id = $1 ORDER BY id", card.id
     )
     assert [row["new_status"] for row in rows] == ["active", "suspended", "active"]
+
+
+@whatever_is_known
+async def test_no_operations_of_other_cards_are_read(postgres_dsn: str, statistics: Statistics) -> None:
+    cards = range(5000, 5100)
+    async with watched_crowd(postgres_dsn, statistics, "card_operation") as watch:
+        async with watch.pool.acquire() as conn:
+            assert await find_ordered_stops(conn, cards) == dict.fromkeys(cards, StopReason.OVER_PLAN)
+        watch.assert_frugal(200)

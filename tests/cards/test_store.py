@@ -1,6 +1,7 @@
 import asyncio
 
 from tests.cards.inventory import add_account, add_cards, reload
+from tests.crowd import CROWDED, Statistics, watched_crowd, whatever_is_known
 
 from junhong_cmp.cards.model import CardStatus, NewCard, PollProgress, PollTopic, RealNameStatus, StopReason
 from junhong_cmp.cards.store import (
@@ -114,3 +115,20 @@ async def test_counting_by_account(pool: Pool) -> None:
     assert await insert(pool, SHORT, code="other") == [SHORT]
     assert await count_cards(pool) == 4
     assert await count_cards(pool, account.id) == 3
+
+
+@whatever_is_known
+async def test_cards_are_found_and_inserted_without_reading_others(
+    postgres_dsn: str, statistics: Statistics
+) -> None:
+    known = [f"{89860000000000000000 + number * 10}" for number in range(5000, 5100)]
+    new = [f"{89870000000000000000 + number * 10}" for number in range(50)]
+    async with watched_crowd(postgres_dsn, statistics) as watch, watch.pool.acquire() as conn:
+        assert len(await load_cards(conn, range(5000, 5100))) == 100
+        watch.assert_frugal(200)
+        assert len(await find_by_iccids(conn, known)) == 100
+        watch.assert_frugal(200)
+        async with conn.transaction():
+            rows = [NewCard(iccid=iccid) for iccid in known + new]
+            assert len(await insert_cards(conn, CROWDED, rows)) == 50
+        watch.assert_frugal(300)

@@ -1,7 +1,7 @@
 """Billing cycles that are over: when they may be closed, and closing them in PostgreSQL."""
 
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from junhong_cmp.cards.usage import (
     START_NOISE,
@@ -11,19 +11,33 @@ from junhong_cmp.cards.usage import (
     cycle_start,
     previous_cycle,
 )
+from junhong_cmp.db.index_order import keep_index_order
 from junhong_cmp.db.pool import Conn
 
+# Nothing is joined, for the planner might read a whole table to find a hundred rows: OFFSET 0 has cards
+# looked up one by one, and what is locked is found again by its place.
 _CLOSE: Final = """
-    WITH over AS (
-        SELECT u.card_id, u.cycle
-        FROM card_usage_cycle AS u JOIN iot_card AS c ON c.id = u.card_id
-        WHERE NOT u.closed AND u.cycle < $2 AND c.account_id = $1
-        ORDER BY u.card_id, u.cycle
+    UPDATE card_usage_cycle SET closed = true, updated_at = now()
+    WHERE ctid = ANY (ARRAY(
+        SELECT u.ctid FROM card_usage_cycle AS u
+        WHERE NOT u.closed AND u.cycle < $2 AND (u.cycle, u.card_id) > ($4, $5)
+            AND EXISTS (SELECT FROM iot_card AS c WHERE c.id = u.card_id AND c.account_id = $1 OFFSET 0)
+        ORDER BY u.cycle, u.card_id
         LIMIT $3
-        FOR NO KEY UPDATE OF u)
-    UPDATE card_usage_cycle AS u SET closed = true, updated_at = now()
-    FROM over WHERE u.card_id = over.card_id AND u.cycle = over.cycle
+        FOR NO KEY UPDATE))
+    RETURNING cycle, card_id
 """
+
+
+class CycleOfCard(NamedTuple):
+    """A card's cycle; they are ordered by cycle, then by card."""
+
+    cycle: CycleId
+    card_id: int
+
+
+BEFORE_ALL: Final = CycleOfCard(CycleId(""), 0)
+"""Comes before every card's cycle."""
 
 
 def first_open_cycle(now: datetime, terms: BillingTerms, usage_lag: timedelta = timedelta()) -> CycleId:
@@ -38,11 +52,16 @@ def first_open_cycle(now: datetime, terms: BillingTerms, usage_lag: timedelta = 
     return previous_cycle(current, terms)
 
 
-async def close_cycles(conn: Conn, account_id: int, before: CycleId, limit: int) -> int:
-    """Close up to ``limit`` open cycles of the account's cards that began before; return how many.
+async def close_cycles(
+    conn: Conn, account_id: int, before: CycleId, limit: int, after: CycleOfCard = BEFORE_ALL
+) -> list[CycleOfCard]:
+    """Close up to ``limit`` open cycles of the account's cards that began before; return them in order.
+
+    Call it in a transaction, and again ``after`` the last one: what was closed is not gone through anew.
 
     A card that is read in a new cycle closes its old one itself; this is for those that are not. A late
     reading of a closed cycle opens it again, with its new total, and the next call closes it.
     """
-    status = await conn.execute(_CLOSE, account_id, before, limit)
-    return int(status.rpartition(" ")[2])
+    await keep_index_order(conn)
+    closed = await conn.fetch(_CLOSE, account_id, before, limit, *after)
+    return sorted(CycleOfCard(CycleId(row["cycle"]), row["card_id"]) for row in closed)

@@ -45,13 +45,10 @@ _STALE_POOLS = """
     ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 """
 _COUNT_POOLS = """
-    UPDATE data_pool AS p SET cycle = $2, used_kb = sums.kb, updated_at = now()
-    FROM (
-        SELECT w.id, coalesce(sum(c.cycle_used_kb), 0)::bigint AS kb
-        FROM unnest($1::bigint[]) AS w (id)
-            LEFT JOIN iot_card AS c ON c.pool_id = w.id AND c.cycle = $2 AND c.deleted_at IS NULL
-        GROUP BY w.id) AS sums
-    WHERE p.id = sums.id
+    UPDATE data_pool AS p SET cycle = $2, updated_at = now(), used_kb = (
+        SELECT coalesce(sum(c.cycle_used_kb), 0) FROM iot_card AS c
+        WHERE c.pool_id = p.id AND c.cycle = $2 AND c.deleted_at IS NULL)
+    WHERE p.id = ANY ($1::bigint[])
 """
 
 

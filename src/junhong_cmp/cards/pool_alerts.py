@@ -11,22 +11,27 @@ from junhong_cmp.cards.usage import CycleId
 from junhong_cmp.db.pool import Conn, Pool
 
 # The heaviest user stands for its pool; one that has stood for another pool already, and moved, cannot again.
-# A pool whose cards have all left has nobody to tell about.
+# A pool whose cards have all left has nobody to tell about. OFFSET 0 has alerts looked up card by card from
+# the heaviest on: joined, all of them are read for each pool.
 _CANDIDATES = """
     SELECT d.id, d.name, d.capacity_kb, d.threshold_kb, d.cycle, d.used_kb, heaviest.id AS card_id
     FROM data_pool AS d
         CROSS JOIN LATERAL (
-            SELECT c.id FROM iot_card AS c
-            WHERE c.pool_id = d.id AND c.deleted_at IS NULL AND c.cycle = $2
-                AND ($3::text IS NULL OR c.category = $3)
-                AND NOT EXISTS (
-                    SELECT FROM alert_event AS e
-                    WHERE e.card_id = c.id AND e.rule_id = $5 AND e.cycle = $2 AND e.level = $6)
+            SELECT c.id FROM (
+                SELECT c.id, c.cycle_used_kb FROM iot_card AS c
+                WHERE c.pool_id = d.id AND c.deleted_at IS NULL AND c.cycle = $2
+                    AND ($3::text IS NULL OR c.category = $3)
+                ORDER BY c.cycle_used_kb DESC, c.id OFFSET 0) AS c
+            WHERE NOT EXISTS (
+                SELECT FROM alert_event AS e
+                WHERE e.card_id = c.id AND e.rule_id = $5 AND e.cycle = $2 AND e.level = $6
+                OFFSET 0)
             ORDER BY c.cycle_used_kb DESC, c.id LIMIT 1) AS heaviest
     WHERE d.account_id = $1 AND d.cycle = $2 AND d.capacity_kb > 0 AND d.used_kb >= d.capacity_kb * $4::float8
         AND NOT EXISTS (
             SELECT FROM alert_event AS e
-            WHERE e.pool_id = d.id AND e.rule_id = $5 AND e.cycle = $2 AND e.level = $6)
+            WHERE e.pool_id = d.id AND e.rule_id = $5 AND e.cycle = $2 AND e.level = $6
+            OFFSET 0)
     ORDER BY d.id
 """
 _RAISE = """

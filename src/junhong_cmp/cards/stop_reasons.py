@@ -8,13 +8,17 @@ from junhong_cmp.db.pool import Conn
 
 _RUNNING: Final = frozenset({CardStatus.INVENTORY, CardStatus.TESTING, CardStatus.READY, CardStatus.ACTIVE})
 # The last one that may have reached the carrier: if that was a stop, it is why the card is stopped. One that
-# found the card stopped already (done, with a remark) is not.
+# found the card stopped already (done, with a remark) is not. Card by card: all operations would be read for
+# a hundred cards, as long as it is not known how many a card has.
 _ORDERED = """
-    SELECT DISTINCT ON (card_id) card_id, kind, reason FROM card_operation
-    WHERE card_id = ANY ($1::bigint[])
-        AND (status = 'sent' OR (status = 'done' AND error IS NULL)
-            OR (status IN ('pending', 'unknown') AND (sent_at IS NOT NULL OR sends > 0)))
-    ORDER BY card_id, requested_at DESC, id DESC
+    SELECT w.card_id, last.kind, last.reason
+    FROM unnest($1::bigint[]) AS w (card_id)
+        CROSS JOIN LATERAL (
+            SELECT kind, reason FROM card_operation
+            WHERE card_id = w.card_id
+                AND (status = 'sent' OR (status = 'done' AND error IS NULL)
+                    OR (status IN ('pending', 'unknown') AND (sent_at IS NOT NULL OR sends > 0)))
+            ORDER BY requested_at DESC, id DESC LIMIT 1) AS last
 """
 
 

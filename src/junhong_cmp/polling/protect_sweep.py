@@ -64,21 +64,20 @@ class ProtectSweep:
         self, cause: SweepCause, account: CarrierAccount, draining: asyncio.Event
     ) -> int:
         terms, now = billing_terms(account), self.clock.now()
-        if terms is None:
+        if terms is None or draining.is_set():
             return 0
         cycle = billing_cycle(now, terms.billing_day, terms.tz)
         most = min(_MOST_PER_RUN, max(self.page, int(account.qps * _BUSY_S)))
         after_id, last_id = (0, _LAST_ID) if cause is not SweepCause.USAGE else await self._slice(account)
+        # All at once: asked for page by page, the candidates might be gathered and sorted for each page.
+        rows = await self.pool.fetch(
+            CANDIDATES[cause], account.id, after_id, cycle, now, _IN_SERVICE, most, last_id
+        )
         handed = 0
-        while not draining.is_set() and handed < most:
-            rows = await self.pool.fetch(
-                CANDIDATES[cause], account.id, after_id, cycle, now, _IN_SERVICE, self.page, last_id
-            )
-            ids = [row["id"] for row in rows]
-            handed += await self.tasks.protect(ids)
-            if len(ids) < self.page:
+        for at in range(0, len(rows), self.page):
+            if draining.is_set():
                 break
-            after_id = ids[-1]
+            handed += await self.tasks.protect(row["id"] for row in rows[at : at + self.page])
         if handed:
             log.info("停复机待判定", account=account.code, cause=cause.value, cards=handed)
         return handed

@@ -1,13 +1,14 @@
 """Old figures and import rows, removed before they weigh the database down."""
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
 
 from junhong_cmp.asynq.processing_task import ProcessingTask
 from junhong_cmp.clock import Clock, SystemClock
+from junhong_cmp.db.index_order import keep_index_order
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.polling.tasks import TaskType
 
@@ -21,14 +22,15 @@ DEFAULT_KEEP: Final[Mapping[str, timedelta]] = {
 }
 """How long rows of each table are kept."""
 
+# The oldest first, by an index: no chunk reads again what those before it have deleted, or what is too young.
 _DELETE: Final[Mapping[str, str]] = {
     "poll_minute": """
         DELETE FROM poll_minute WHERE ctid = ANY (ARRAY(
-            SELECT ctid FROM poll_minute WHERE minute < $1 LIMIT $2))
+            SELECT ctid FROM poll_minute WHERE minute < $1 ORDER BY minute LIMIT $2))
     """,
     "poll_error": """
         DELETE FROM poll_error WHERE ctid = ANY (ARRAY(
-            SELECT ctid FROM poll_error WHERE last_at < $1 LIMIT $2))
+            SELECT ctid FROM poll_error WHERE last_at < $1 ORDER BY last_at LIMIT $2))
     """,
     "polling_pause": """
         DELETE FROM polling_pause WHERE ctid = ANY (ARRAY(
@@ -36,7 +38,8 @@ _DELETE: Final[Mapping[str, str]] = {
     """,
     "import_row": """
         DELETE FROM import_row WHERE ctid = ANY (ARRAY(
-            SELECT r.ctid FROM import_row AS r JOIN import_task AS t ON t.id = r.task_id
+            SELECT r.ctid FROM import_task AS t CROSS JOIN LATERAL (
+                SELECT ctid FROM import_row WHERE task_id = t.id ORDER BY line_no LIMIT $2) AS r
             WHERE t.finished_at < $1 LIMIT $2))
     """,
 }
@@ -73,9 +76,14 @@ class DataCleanupHandler:
     async def _clean(self, table: str, keep: timedelta, task: ProcessingTask) -> int:
         before, deleted = self._clock.now() - keep, 0
         while not task.draining.is_set():
-            status = await self._pool.execute(_DELETE[table], before, self._chunk)
-            count = int(status.rpartition(" ")[2])
+            count = await self._delete(table, before)
             deleted += count
             if count < self._chunk:
                 break
         return deleted
+
+    async def _delete(self, table: str, before: datetime) -> int:
+        async with self._pool.acquire() as conn, conn.transaction():
+            await keep_index_order(conn)
+            status = await conn.execute(_DELETE[table], before, self._chunk)
+        return int(status.rpartition(" ")[2])

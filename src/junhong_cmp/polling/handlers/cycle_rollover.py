@@ -1,11 +1,12 @@
 """Billing cycles that are over, closed also where no reading comes any more; their stops end with them."""
 
 import asyncio
+from functools import partial
 
 import structlog
 
 from junhong_cmp.cards.account_store import list_accounts
-from junhong_cmp.cards.cycle_closing import close_cycles, first_open_cycle
+from junhong_cmp.cards.cycle_closing import BEFORE_ALL, close_cycles, first_open_cycle
 from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.cards.usage import BillingTerms
 from junhong_cmp.cards.zones import find_zone
@@ -48,12 +49,13 @@ class CycleRolloverHandler(PeriodicHandler):
             return 0
         terms = BillingTerms(account.billing_day, zone)
         before = first_open_cycle(self._clock.now(), terms, account.usage_lag)
-        total = 0
+        total, after = 0, BEFORE_ALL
         while not draining.is_set():
-            closed = await in_transaction(
-                self._pool, lambda conn: close_cycles(conn, account.id, before, self._chunk)
+            close = partial(
+                close_cycles, account_id=account.id, before=before, limit=self._chunk, after=after
             )
-            total += closed
-            if closed < self._chunk:
+            closed = await in_transaction(self._pool, close)
+            if not closed:
                 break
+            total, after = total + len(closed), closed[-1]
         return total
