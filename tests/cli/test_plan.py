@@ -1,17 +1,13 @@
-"""``junhong plan`` as processes against a real PostgreSQL, and the volumes people type."""
+"""``junhong plan`` as processes against a real PostgreSQL."""
 
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
-import typer
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.cli.console import Console
 from tests.polling.plant import add_account, add_cards
 
 from junhong_cmp.cards.usage import billing_cycle
-from junhong_cmp.cli.plan import parse_volume, volume_text
 from junhong_cmp.db.pool import Pool
 
 
@@ -66,6 +62,8 @@ async def test_a_smaller_plan_tells_how_many_cards_are_over_it(pool: Pool, plan:
         (("set", "demo", " ", "--quota", "1MB"), 2, "套餐"),
         (("set", "nobody", "S", "--quota", "1MB"), 1, "账号 nobody 不存在"),
         (("ls", "nobody"), 1, "账号 nobody 不存在"),
+        (("rm", "demo", "S"), 1, "账号 demo 没有套餐 S"),
+        (("rm", "nobody", "S"), 1, "账号 nobody 不存在"),
     ],
 )
 async def test_what_is_refused_is_told_and_not_written(
@@ -77,17 +75,13 @@ async def test_what_is_refused_is_told_and_not_written(
     assert await pool.fetchval("SELECT count(*) FROM data_plan") == 0
 
 
-@pytest.mark.parametrize("text", ["", "MB", "-1MB", "1PB", "1e3MB", "流量", "9" * 30 + "GB"])
-def test_no_volume(text: str) -> None:
-    with pytest.raises(typer.BadParameter):
-        parse_volume(text)
-
-
-@given(st.integers(1, 2**50))
-def test_a_volume_shown_is_the_volume_itself(kilobytes: int) -> None:
-    assert parse_volume(volume_text(kilobytes)) == kilobytes
-
-
-def test_volumes_are_shown_in_the_unit_people_use() -> None:
-    shown = [volume_text(kb) for kb in (None, 1, 1024, 512_000, 1_572_864, 1025, 5 * 1024**2)]
-    assert shown == ["未设", "1KB", "1MB", "500MB", "1.5GB", "1025KB", "5GB"]
+async def test_a_plan_is_removed_when_no_card_uses_it(pool: Pool, plan: Console) -> None:
+    account = await add_account(pool, "demo")
+    await add_cards(pool, account, 2, plan="S")
+    await plan("set", "demo", "S", "--quota", "1MB")
+    await plan("rm", "demo", "S", code=1)
+    assert "仍有 2 张卡使用套餐 S" in plan.errors
+    assert await pool.fetchval("SELECT count(*) FROM data_plan") == 1
+    await pool.execute("UPDATE iot_card SET plan = NULL")
+    assert await plan("rm", "demo", "S") == "已删除账号 demo 的套餐 S\n"
+    assert await pool.fetchval("SELECT count(*) FROM data_plan") == 0

@@ -151,7 +151,7 @@ async def test_now(pool: Pool, redis: Redis, account: CarrierAccount, junhong: J
         "not_polled": 0,
     }
     await junhong("now", "89860099999999999999", code=1)
-    assert "没有卡" in junhong.errors
+    assert "没有 ICCID 为" in junhong.errors
     await junhong("now", "12", code=1)
     await junhong("now", code=2)
 

@@ -8,6 +8,7 @@ from redis.exceptions import AuthenticationError, RedisClusterException, Respons
 from redis.exceptions import ConnectionError as RedisConnectionError
 from tests.worker_process import WorkerProcess
 
+from junhong_cmp.asynq.client import BulkEnqueueError
 from junhong_cmp.asynq.connection import RedisUrlError
 from junhong_cmp.cli.service_errors import explained
 from junhong_cmp.errors import ExitCode, JunhongError
@@ -32,6 +33,11 @@ COMMANDS = (("status",), ("migrate",), ("import", "cards.csv", "--account", "dem
         (ConnectionRefusedError("refused"), ExitCode.DEPENDENCY_UNAVAILABLE, "JUNHONG_POSTGRES_DSN"),
         (asyncpg.InterfaceError("closed"), ExitCode.DEPENDENCY_UNAVAILABLE, "JUNHONG_POSTGRES_DSN"),
         (asyncpg.InsufficientPrivilegeError("no"), ExitCode.DEPENDENCY_UNAVAILABLE, "JUNHONG_POSTGRES_DSN"),
+        (
+            BulkEnqueueError([RedisConnectionError("cut")]),
+            ExitCode.DEPENDENCY_UNAVAILABLE,
+            "JUNHONG_REDIS_URL",
+        ),
         (TimeoutError(), ExitCode.DEPENDENCY_UNAVAILABLE, "JUNHONG_REDIS_URL、JUNHONG_POSTGRES_DSN"),
     ],
 )

@@ -70,6 +70,10 @@ async def test_the_page_stops_a_card_and_brings_it_back(platform: Platform) -> N
     await platform.join()
     assert "未设" in await page.next("plan", "ls")
     assert "未设 → 30MB，1 张卡" in await page.next("plan", "set")
+    assert "容量 未设 → 100GB，停机线 未设 → 95GB" in await page.next("pool", "set")
+    assert "已放入流量池 共享池：1 张卡" in await page.next("pool", "put", "cmcc-01", "共享池", card.iccid)
+    assert "已修改 1 张卡：阈值 20GB" in await page.next("card", "set", card.iccid)
+    assert "39.1MB" in await page.next("pool", "ls")
     trial = await page.next("account", "set")
     assert "protect_enabled  false → true" in trial
     assert "现有 1 张卡已达停机条件" in trial

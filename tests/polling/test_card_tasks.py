@@ -26,6 +26,16 @@ async def test_a_card_is_decided_about_once_however_many_ask(redis: Redis) -> No
     assert {payload.card_id for payload in await payloads(redis)} == {1, 2, 3}
 
 
+async def test_every_change_of_a_limit_is_heard(redis: Redis) -> None:
+    tasks = CardTasks(Client(redis))
+    await tasks.evaluate([])
+    for _ in range(2):
+        await tasks.evaluate([1, 2])
+    waiting = await Inspector(redis).list_tasks(CRON_QUEUE, TaskState.PENDING)
+    assert {task.type for task in waiting} == {TaskType.POLLING_PACKAGE}
+    assert sorted(CardPayload.decode(task.payload).card_id for task in waiting) == [1, 1, 2, 2]
+
+
 async def test_an_order_handed_in_twice_is_one(redis: Redis) -> None:
     tasks = CardTasks(Client(redis))
     order = Order(OperationKind.STOP, "request-1")

@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "card": "junhong_cmp.cli.card",
     "account": "junhong_cmp.cli.account",
     "plan": "junhong_cmp.cli.plan",
+    "pool": "junhong_cmp.cli.pool",
     "queue": "junhong_cmp.cli.queue",
     "task": "junhong_cmp.cli.task",
     "polling": "junhong_cmp.cli.polling",

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from junhong_cmp.cli.card_order import resume_card, stop_card
+from junhong_cmp.cli.card_set import set_card
 from junhong_cmp.cli.options import AsJson, ConfigFile, PostgresDsn
 from junhong_cmp.cli.settings import Service, load_settings
 from junhong_cmp.cli.usage import ChineseCommand, ChineseGroup
@@ -40,7 +41,8 @@ def register(app: typer.Typer) -> None:
     group.command("show", cls=ChineseCommand, help="显示一张卡：状态、按日用量、轮询、操作、历史")(show_card)
     group.command("stop", cls=ChineseCommand, help="下达停机指令")(stop_card)
     group.command("resume", cls=ChineseCommand, help="下达复机指令")(resume_card)
-    app.add_typer(group, name="card", help="查看卡，导出卡清单，停复机")
+    group.command("set", cls=ChineseCommand, help="设定或去掉卡自己的阈值，改卡的套餐")(set_card)
+    app.add_typer(group, name="card", help="查看卡，导出卡清单，停复机，设阈值")
 
 
 def export_cards(

@@ -3,6 +3,7 @@
 import asyncio
 import getpass
 import uuid
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Final
 
@@ -10,9 +11,8 @@ import typer
 
 from junhong_cmp.asynq.client import Client
 from junhong_cmp.asynq.connection import open_redis
-from junhong_cmp.cards.iccid import IccidError, normalise
-from junhong_cmp.cards.model import Card, StopReason
-from junhong_cmp.cards.store import find_by_iccids
+from junhong_cmp.cards.model import StopReason
+from junhong_cmp.cli.card_choice import cards_with, chosen_numbers
 from junhong_cmp.cli.import_desk import open_database
 from junhong_cmp.cli.inspection import REFUSED
 from junhong_cmp.cli.service_errors import explained
@@ -21,6 +21,7 @@ from junhong_cmp.errors import ExitCode
 from junhong_cmp.polling.card_payload import Order
 from junhong_cmp.polling.card_tasks import CardTasks
 from junhong_cmp.polling.operation_rules import OperationKind
+from junhong_cmp.polling.rule_editor import RuleRefusedError
 
 _ORDERING: Final = "无法下达停复机指令"
 _WORDS: Final = {OperationKind.STOP: "停机", OperationKind.RESUME: "复机"}
@@ -38,13 +39,11 @@ def run_resume(settings: Settings, number: str, request_id: str | None) -> int:
 
 
 def _order(settings: Settings, number: str, order: Order) -> int:
+    chosen = chosen_numbers([number], None)
     try:
-        found = asyncio.run(_hand_in(settings, number, order))
-    except IccidError as error:
-        typer.echo(f"错误：不是有效的 ICCID：{error}", err=True)
-        return REFUSED
-    if found is None:
-        typer.echo(f"错误：没有 ICCID 为 {number} 的卡", err=True)
+        asyncio.run(_hand_in(settings, chosen, order))
+    except RuleRefusedError as error:
+        typer.echo(f"错误：{error}", err=True)
         return REFUSED
     typer.echo(f"已下达{_WORDS[order.kind]}指令，由 Worker 执行；请求号 {order.request_id}")
     return int(ExitCode.CLEAN)
@@ -62,16 +61,13 @@ def _by() -> str:
         return ""
 
 
-async def _hand_in(settings: Settings, number: str, order: Order) -> Card | None:
-    """Return the card the order is for; None when there is no such card."""
-    iccid = normalise(number).value
+async def _hand_in(settings: Settings, chosen: Sequence[str], order: Order) -> None:
+    """Hand the order in; raises RuleRefusedError when the number names no card, or several."""
     async with AsyncExitStack() as stack:
         pool = await stack.enter_async_context(open_database(settings, _ORDERING))
         with explained(_ORDERING):
             async with pool.acquire() as conn:
-                card = (await find_by_iccids(conn, [iccid])).get(iccid)
-            if card is not None:
-                redis = open_redis(settings.redis.url.get_secret_value(), pool_size=2)
-                stack.push_async_callback(redis.aclose)
-                await CardTasks(Client(redis)).order(card.id, order)
-    return card
+                (card,) = await cards_with(conn, chosen)
+            redis = open_redis(settings.redis.url.get_secret_value(), pool_size=2)
+            stack.push_async_callback(redis.aclose)
+            await CardTasks(Client(redis)).order(card.id, order)

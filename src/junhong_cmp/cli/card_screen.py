@@ -65,7 +65,7 @@ def _facts(dossier: Dossier) -> Iterable[tuple[str, str | None]]:
         "账号",
         f"{dossier.account_code} {dossier.account_name}（{CARRIER_NAMES[Carrier(dossier.carrier)]}）",
     )
-    yield "批次 / 套餐", f"{card.batch_no or '-'} / {card.plan or '-'}"
+    yield "批次 / 套餐 / 流量池", f"{card.batch_no or '-'} / {card.plan or '-'} / {dossier.pool_name or '-'}"
     yield (
         "状态",
         f"{status}，运营商原码 {card.carrier_status_raw or '-'}，变更于 {moment(card.status_changed_at)}",

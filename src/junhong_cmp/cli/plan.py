@@ -2,22 +2,21 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
+from junhong_cmp.cards.limit_removal import remove_plan
 from junhong_cmp.cards.limit_store import PlanUse, list_plan_use, record_plan
 from junhong_cmp.cli.inspection import print_json
+from junhong_cmp.cli.limit_options import AccountCode, DryRun, PlanName
 from junhong_cmp.cli.options import AsJson, ConfigFile, PostgresDsn
 from junhong_cmp.cli.polling_access import PollingAccess, account_named
 from junhong_cmp.cli.usage import ChineseCommand, ChineseGroup
+from junhong_cmp.cli.volumes import parse_volume, volume_text
 from junhong_cmp.db.pool import Conn
-from junhong_cmp.gateway.errors import BadResponse
-from junhong_cmp.gateway.quantities import whole_kb
 from junhong_cmp.polling.protect_sweep import SweepCause, count_candidates
-
-_MAX_NAME: Final = 100
-_UNIT: Final = 1024
+from junhong_cmp.polling.rule_editor import RuleRefusedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,26 +35,14 @@ def register(app: typer.Typer) -> None:
         list_plans
     )
     group.command("set", cls=ChineseCommand, help="新建套餐或修改其每周期流量")(set_plan)
+    group.command("rm", cls=ChineseCommand, help="删除没有卡使用的套餐")(remove)
     app.add_typer(group, name="plan", help="套餐：每个计费周期的流量")
 
 
-def parse_volume(text: str) -> int:
-    """Return a volume a user gave with its unit, in KB."""
-    try:
-        kilobytes = whole_kb(text, None, default_unit="")
-    except BadResponse as error:
-        raise typer.BadParameter("须为带单位的流量，如 500MB、1.5GB，单位 KB、MB、GB、TB") from error
-    if kilobytes < 1:
-        raise typer.BadParameter("须不小于 1KB")
-    return kilobytes
-
-
-Name = Annotated[str, typer.Argument(metavar="套餐", help="卡上所写的套餐名")]
 Quota = Annotated[
     int,
     typer.Option("--quota", "-q", metavar="流量", parser=parse_volume, help="每个计费周期的流量，如 500MB"),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="只校验并显示结果，不改动")]
 
 
 def list_plans(
@@ -80,8 +67,8 @@ def list_plans(
 
 
 def set_plan(
-    account: Annotated[str, typer.Argument(metavar="账号", help="运营商账号的代码")],
-    name: Name,
+    account: AccountCode,
+    name: PlanName,
     *,
     quota_kb: Quota,
     dry_run: DryRun = False,
@@ -90,8 +77,6 @@ def set_plan(
     as_json: AsJson = False,
 ) -> None:
     """Say what a plan contains."""
-    if not name.strip() or not name.isprintable() or len(name) > _MAX_NAME:
-        raise typer.BadParameter(f"须为 1 到 {_MAX_NAME} 个字符，不含换行", param_hint="套餐")
 
     async def work(conn: Conn) -> Change:
         return await _change(conn, account, PlanUse(account, name, quota_kb, 0), dry_run=dry_run)
@@ -106,6 +91,28 @@ def set_plan(
     typer.echo(f"套餐 {name} {verb}：{volumes}，{change.plan.cards} 张卡")
     if change.to_stop:
         typer.echo(f"提示：账号 {account} 现有 {change.to_stop} 张卡已达停机条件，Worker 将逐张判定并停机")
+
+
+def remove(
+    account: AccountCode,
+    name: PlanName,
+    config_file: ConfigFile = None,
+    postgres_dsn: PostgresDsn = None,
+) -> None:
+    """Remove a plan no card names."""
+
+    async def work(conn: Conn) -> None:
+        removal = await remove_plan(conn, (await account_named(conn, account)).id, name)
+        if not removal.found:
+            raise RuleRefusedError(f"账号 {account} 没有套餐 {name}；junhong plan ls {account} 列出现有套餐")
+        if removal.cards:
+            raise RuleRefusedError(
+                f"仍有 {removal.cards} 张卡使用套餐 {name}；先用 junhong card set --plan 换到其他套餐，"
+                "或 --no-plan 去掉"
+            )
+
+    PollingAccess(config_file, postgres_dsn).run("套餐未删除", work)
+    typer.echo(f"已删除账号 {account} 的套餐 {name}")
 
 
 async def _change(conn: Conn, code: str, wanted: PlanUse, *, dry_run: bool) -> Change:
@@ -125,18 +132,6 @@ async def _change(conn: Conn, code: str, wanted: PlanUse, *, dry_run: bool) -> C
         raise
     await (transaction.rollback() if dry_run else transaction.commit())
     return Change(before.get(wanted.name), plan, to_stop)
-
-
-def volume_text(kilobytes: int | None) -> str:
-    """Return a volume for people, exactly: in the largest unit of which it is a whole or a half number."""
-    if kilobytes is None:
-        return "未设"
-    halves, unit = kilobytes * 2, "KB"
-    for larger in ("MB", "GB", "TB"):
-        if halves < 2 * _UNIT or halves % _UNIT:
-            break
-        halves, unit = halves // _UNIT, larger
-    return f"{halves // 2}{'.5' if halves % 2 else ''}{unit}"
 
 
 def _print_table(plans: list[PlanUse]) -> None:

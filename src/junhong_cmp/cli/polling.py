@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from junhong_cmp.cards.account_cards import stream_account_cards
-from junhong_cmp.cards.iccid import IccidError, normalise
-from junhong_cmp.cards.store import find_by_iccids
 from junhong_cmp.cli import polling_pauses, polling_rules
+from junhong_cmp.cli.card_choice import cards_with, chosen_numbers
 from junhong_cmp.cli.inspection import print_json
 from junhong_cmp.cli.options import AsJson, ConfigFile, PostgresDsn, RedisUrl
 from junhong_cmp.cli.polling_access import PollingAccess, account_named, later, parse_task_type, until_text
@@ -21,7 +20,6 @@ from junhong_cmp.polling.config_store import load_config
 from junhong_cmp.polling.pause_store import pause_polling, resume_polling
 from junhong_cmp.polling.poll_now import NowReport, PollNow
 from junhong_cmp.polling.queue_manager import PollingQueueManager
-from junhong_cmp.polling.rule_editor import RuleRefusedError
 from junhong_cmp.polling.tasks import POLLING_TASK_TYPES, TaskType
 
 AccountCode = Annotated[str, typer.Argument(metavar="账号", help="运营商账号的代码")]
@@ -119,15 +117,17 @@ def poll_now(
     if bool(iccids) is (account is not None):
         raise typer.BadParameter("给出卡号，或用 --account 给出账号，二者选一")
     task_types = POLLING_TASK_TYPES if task_type is None else (task_type,)
+    numbers = [] if account is not None else chosen_numbers(iccids, None)
 
     async def work(pool: Pool, queue: PollingQueueManager) -> NowReport:
         async with pool.acquire() as conn:
             stored = await load_config(conn)
             chosen = None if account is None else await account_named(conn, account)
+            cards = await cards_with(conn, numbers)
         snapshot = build_snapshot(stored.version, stored.rows, stored.accounts, stored.type_pauses)
         now = PollNow(queue, snapshot, task_types)
         if chosen is None:
-            await _hasten_cards(pool, now, iccids or [])
+            await now.hasten(cards)
         else:
             async for cards in stream_account_cards(pool, chosen.id):
                 await now.hasten(cards)
@@ -141,19 +141,6 @@ def poll_now(
         f"立即到期的轮询 {report.hastened} 次，正在进行或片刻后自会到期 {report.under_way} 次，"
         f"不轮询的卡 {report.not_polled} 张"
     )
-
-
-async def _hasten_cards(pool: Pool, now: PollNow, iccids: list[str]) -> None:
-    try:
-        numbers = {normalise(raw).value for raw in iccids}
-    except IccidError as error:
-        raise RuleRefusedError(str(error)) from error
-    async with pool.acquire() as conn:
-        found = await find_by_iccids(conn, numbers)
-    missing = sorted(numbers - found.keys())
-    if missing:
-        raise RuleRefusedError(f"没有卡 {'、'.join(missing)}")
-    await now.hasten(list({card.id: card for card in found.values()}.values()))
 
 
 def _of(task_type: TaskType | None) -> str:

@@ -6,8 +6,9 @@ from contextlib import contextmanager
 import asyncpg
 from redis.exceptions import RedisClusterException, RedisError
 
+from junhong_cmp.asynq.client import BulkEnqueueError
 from junhong_cmp.asynq.connection import RedisUrlError
-from junhong_cmp.errors import ConfigError, DependencyUnavailableError
+from junhong_cmp.errors import ConfigError, DependencyUnavailableError, JunhongError
 from junhong_cmp.logs import SecretMask
 from junhong_cmp.worker.service_faults import SERVICE_ERRORS, configuration_fault, reason_of
 
@@ -25,14 +26,25 @@ def explained(action: str) -> Iterator[None]:
         yield
     except RedisUrlError as error:
         raise ConfigError([f"JUNHONG_REDIS_URL 无效：{error}"]) from error
+    except BulkEnqueueError as error:
+        raise _fault(action, _first_of(error)) from error
     except SERVICE_ERRORS as error:
-        service, variables = _service_of(error)
-        if (fault := configuration_fault(service, error)) is not None:
-            raise fault from error
-        reason = SecretMask().text(reason_of(error))
-        raise DependencyUnavailableError(
-            f"{action}：{service} 无法访问或拒绝了请求（{reason}），请检查 {variables} 与服务"
-        ) from error
+        raise _fault(action, error) from error
+
+
+def _fault(action: str, error: BaseException) -> JunhongError:
+    service, variables = _service_of(error)
+    if (fault := configuration_fault(service, error)) is not None:
+        return fault
+    reason = SecretMask().text(reason_of(error))
+    return DependencyUnavailableError(
+        f"{action}：{service} 无法访问或拒绝了请求（{reason}），请检查 {variables} 与服务"
+    )
+
+
+def _first_of(error: BulkEnqueueError) -> BaseException:
+    """Return what the first task that failed has failed of."""
+    return next(outcome for outcome in error.outcomes if isinstance(outcome, Exception))
 
 
 def _service_of(error: BaseException) -> tuple[str, str]:

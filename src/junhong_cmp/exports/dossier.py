@@ -14,8 +14,9 @@ from junhong_cmp.db.pool import Conn, Pool
 from junhong_cmp.exports.errors import NothingFoundError
 
 _CARDS: Final = """
-    SELECT c.*, a.code AS account_code, a.name AS account_name, a.carrier, a.tz
+    SELECT c.*, a.code AS account_code, a.name AS account_name, a.carrier, a.tz, d.name AS pool_name
     FROM iot_card AS c JOIN carrier_account AS a ON a.id = c.account_id
+        LEFT JOIN data_pool AS d ON d.id = c.pool_id
     WHERE c.iccid19 = $1
     ORDER BY c.deleted_at DESC NULLS FIRST, c.id
 """
@@ -48,6 +49,7 @@ class Dossier:
     account_name: str
     carrier: str
     tz: str
+    pool_name: str | None
     created_at: datetime
     days: Entries
     cycles: Entries
@@ -78,6 +80,7 @@ async def load_dossier(pool: Pool, number: str, *, limit: int) -> Dossier:
         account_name=row["account_name"],
         carrier=row["carrier"],
         tz=row["tz"],
+        pool_name=row["pool_name"],
         created_at=row["created_at"],
         **entries,
     )

@@ -37,6 +37,15 @@ class CardTasks:
         results = await self._client.enqueue_many(items) if items else []
         return sum(result.status is EnqueueStatus.ENQUEUED for result in results)
 
+    async def evaluate(self, card_ids: Iterable[int]) -> None:
+        """Have the cards' usage held against limits that have just changed; every change is heard."""
+        options = EnqueueOptions(queue=CRON_QUEUE, max_retry=3, timeout=_TIMEOUT)
+        items = [
+            (Task(TaskType.POLLING_PACKAGE, CardPayload(card_id).encode()), options) for card_id in card_ids
+        ]
+        if items:
+            await self._client.enqueue_many(items)
+
     async def send(self, operation_id: int, card_id: int, sends: int) -> None:
         """Have a placed operation sent that the carrier has not seen yet."""
         period = int(time.time()) // _SENT_WITHIN_S
