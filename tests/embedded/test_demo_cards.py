@@ -3,6 +3,8 @@
 import csv
 from pathlib import Path
 
+import pytest
+
 from junhong_cmp.cards.iccid import IccidError, is_same_card, normalise
 from junhong_cmp.embedded.demo_cards import GOOD_CARDS, operator_file, write_clean_cards
 
@@ -20,11 +22,8 @@ def test_the_example_is_what_the_generator_writes() -> None:
 
 
 def test_the_example_is_no_utf8() -> None:
-    try:
+    with pytest.raises(UnicodeDecodeError):
         EXAMPLE.read_bytes().decode()
-    except UnicodeDecodeError:
-        return
-    raise AssertionError("it would be read as UTF-8")
 
 
 def test_the_example_holds_the_cards_duplicates_and_broken_rows_it_counts() -> None:

@@ -152,11 +152,13 @@ async def test_an_account_whose_calls_hang_is_not_given_more(plant: Plant, accou
     await make_due(plant, cards)
     other = await add_account(plant.pool, "other")
     await plant.config.refresh()
-    await make_due(plant, await add_cards(plant.pool, other, 1, first=100))
+    (free,) = await add_cards(plant.pool, other, 1, first=100)
+    await make_due(plant, [free])
     scheduler = plant.scheduler()
     await scheduler.start()
     await wait_for_pending(plant.redis, 1)
     await scheduler.stop()
+    assert [int(task_id.split(":")[2]) for task_id in await pending(plant.redis)] == [free.id]
 
 
 async def test_without_a_gateway_nothing_is_claimed(plant: Plant, account: CarrierAccount) -> None:
