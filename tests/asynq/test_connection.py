@@ -136,7 +136,7 @@ async def test_a_burst_may_be_the_first_thing_a_client_does(redis_url: str) -> N
 )
 async def test_nothing_is_connected_on_opening(form: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        server.setblocking(False)
+        server.settimeout(0)
         port: int = server.getsockname()[1]
         client = open_redis(form.format(host=f"127.0.0.1:{port}"))
         await client.aclose()
