@@ -14,7 +14,7 @@ RetryDelay = Callable[[int, BaseException, ProcessingTask], timedelta]
 """``(times retried so far, error, task) -> delay``."""
 
 _POWER_CAP = 30
-"""Beyond this many retries the delay no longer grows (about 9.5 days), so it stays a sane number."""
+"""Beyond this many retries the delay no longer grows (about 9.4 days), so it stays a sane number."""
 
 
 def default_retry_delay(retried: int, _error: BaseException, _task: ProcessingTask) -> timedelta:

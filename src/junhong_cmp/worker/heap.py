@@ -16,7 +16,7 @@ def settle_heap() -> None:
     """Take what has been loaded until now out of all later garbage collections, and make these rarer.
 
     Modules, classes and constants live as long as the process. Looking through their some hundred thousand
-    objects again and again would hold the event loop for 50 to 100 ms each time, and an import, which makes
+    objects again and again would hold the event loop for 60 to 120 ms each time, and an import, which makes
     many objects that live for a while, has that happen every other second.
     """
     gc.collect()
