@@ -29,7 +29,7 @@ START_ABORT_LIMIT: Final = timedelta(seconds=1.6)
 STOP_MARGIN: Final = timedelta(seconds=2)
 """How much longer than the grace period a whole stop may take."""
 SWITCH_INTERVAL: Final = timedelta(milliseconds=1)
-"""How long a thread that looks into a file or writes one may keep the event loop waiting; the interpreter's own is 5 ms."""
+"""How long a thread that looks into a file or writes one may hold the event loop up; the default is 5 ms."""
 
 SHARED_LOOPS: Final = ("polling:clock", "polling:config", "polling:stats")
 """Names of the background tasks that every role runs besides its modules."""
