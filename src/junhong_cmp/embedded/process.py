@@ -163,7 +163,7 @@ class ChildProcess:
 
 
 def rotate_log(path: Path) -> None:
-    """Keep a log file and one predecessor, each about 10 MiB at most between starts."""
+    """Put a log of more than 10 MiB aside, in place of the one put aside before; done at a start only."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and path.stat().st_size > _LOG_ROTATE_BYTES:
         path.replace(path.with_suffix(path.suffix + ".1"))
