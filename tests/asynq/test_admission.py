@@ -52,6 +52,16 @@ async def test_never_more_is_taken_from_a_queue_than_its_limit_has_room_for(benc
     await wait_until(lambda: len(gate.entered) == 20, description="the rest follows")
 
 
+async def test_two_hands_keep_a_queues_limit_between_them(bench: Bench) -> None:
+    peak = Peak(0.01)
+    await bench.enqueue_many(300, queue="fast")
+    await bench.enqueue_many(40, queue="slow")
+    await bench.serve(peak, concurrency=32, queues={"slow": 6, "fast": 1}, queue_limits={"slow": 3})
+    await wait_until(lambda: peak.done.total() == 340, description="all are done")
+    assert peak.most["queue slow"] == 3
+    assert peak.most["queue fast"] > 25
+
+
 async def test_a_strict_order_passes_over_a_queue_at_its_limit(bench: Bench) -> None:
     peak = Peak(0.02)
     await bench.enqueue_many(20, queue="high")

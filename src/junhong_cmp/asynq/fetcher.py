@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import structlog
@@ -52,10 +53,11 @@ class Fetcher:
         self._outage = OutageLog("取任务")
         self._spoiled = {queue: OutageLog(f"取任务：{queue}") for queue in config.queues}
         self._stopping = asyncio.Event()
-        # What an admission lets in is known only once a task has been seen: then one hand at a time.
-        self._hands = 1 if self._admission is not None or config.concurrency <= _MOST_OF_ONE_HAND else 2
+        # Whether a type has room is known only once a task has been seen: then one hand at a time.
+        self._hands = 1 if config.type_limits or config.concurrency <= _MOST_OF_ONE_HAND else 2
         self._most_at_once = -(-config.concurrency // self._hands)
-        self._asked = 0
+        self._asked: Counter[str] = Counter()
+        """By queue, what the hands have asked for: neither may count on the slots of the other."""
 
     def stop(self) -> None:
         """Take no more tasks; what a running script still brings goes back to its queue."""
@@ -76,21 +78,19 @@ class Fetcher:
 
     async def _fill_slots(self) -> bool:
         """Ask the ready queues once; False when there was no slot or no queue to ask."""
-        free = 0 if self._acker.congested else self._processor.free_slots - self._asked
+        free = 0 if self._acker.congested else self._processor.free_slots - self._asked.total()
         free = min(free, self._most_at_once)
         if free <= 0:
             return False
         ready = self._wakeups.ready()
-        rooms = self._admission.rooms(ready) if self._admission is not None else None
-        plan = self._order.shares(ready, free, rooms)
+        plan = self._order.shares(ready, free, self._rooms(ready))
         self._wakeups.watch_sleeping()
-        left = sum(count for _, count in plan)
-        self._asked += left  # for every queue at once: the other hand must not count on these slots
+        left = Counter(dict(plan))
+        self._asked += left
         try:
             for queue, count in plan:
                 await self._try_take(queue, count)
-                self._asked -= count
-                left -= count
+                self._asked[queue] -= left.pop(queue)
                 self._outage.worked()
                 self._backoff.reset()
         except FAULTS as error:
@@ -99,6 +99,14 @@ class Fetcher:
         finally:
             self._asked -= left
         return bool(plan)
+
+    def _rooms(self, ready: Sequence[str]) -> dict[str, int] | None:
+        """Return the queues that may be asked and for how many tasks at most; None for any and all."""
+        if self._admission is None:
+            return None
+        asked = self._asked
+        rooms = self._admission.rooms(ready).items()
+        return {queue: room - asked[queue] for queue, room in rooms if room > asked[queue]}
 
     async def _try_take(self, queue: str, count: int) -> None:
         try:

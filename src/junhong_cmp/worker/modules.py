@@ -19,6 +19,7 @@ from junhong_cmp.leadership.times import LeaseTimes
 from junhong_cmp.lifecycle import Module
 from junhong_cmp.polling.initializer import PollingInitializer
 from junhong_cmp.polling.scheduler import PollingScheduler
+from junhong_cmp.polling.tasks import IMPORT_QUEUE
 from junhong_cmp.worker.cron import cron_entries
 from junhong_cmp.worker.foreign_lease import foreign_lease
 from junhong_cmp.worker.leadership import Leadership
@@ -33,6 +34,8 @@ log = structlog.stdlib.get_logger(__name__)
 
 HEARTBEAT_CONNECTIONS: Final = 2
 LEASE_CONNECTIONS: Final = 2
+IMPORTS_AT_ONCE: Final = 2
+"""More would hold slots and memory for minutes, and gain nothing: their inserts wait for one another."""
 
 
 class QueueServerModule:
@@ -117,9 +120,11 @@ class WorkerModules:
 
     def _build_queue_server(self) -> QueueServerModule:
         handler = TaskHandler(self._services)
+        weights = self._settings.queue.weights
         config = ServerConfig(
             concurrency=self._settings.queue.concurrency,
-            queues=self._settings.queue.weights,
+            queues=weights,
+            queue_limits={IMPORT_QUEUE: IMPORTS_AT_ONCE} if IMPORT_QUEUE in weights else {},
             strict_priority=self._settings.queue.strict_priority,
             shutdown_timeout=self._settings.shutdown_grace,
         )
