@@ -11,6 +11,7 @@ from junhong_cmp.errors import ConfigError, DependencyUnavailableError, system_r
 
 _NEEDED_FREE_BYTES: Final = 200 * 1024 * 1024
 _NOT_WRITABLE: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_ELSEWHERE: Final = "用 --data-dir、JUNHONG_DATA_DIR 指定其他目录"
 
 
 class DataFolder:
@@ -93,19 +94,18 @@ class DataFolder:
         if free < _NEEDED_FREE_BYTES:
             free_mib, needed_mib = free // 1024**2, _NEEDED_FREE_BYTES // 1024**2
             raise DependencyUnavailableError(
-                f"数据目录 {self.root} 所在磁盘只剩 {free_mib} MiB，至少需要 {needed_mib} MiB"
+                f"数据目录 {self.root} 所在磁盘只剩 {free_mib} MiB，至少需要 {needed_mib} MiB；"
+                f"请腾出空间，或{_ELSEWHERE}"
             )
 
 
 def _unusable(root: Path, error: OSError) -> ConfigError | DependencyUnavailableError:
     if error.errno == errno.ENOSPC:
-        return DependencyUnavailableError(f"数据目录 {root} 所在磁盘已满")
+        return DependencyUnavailableError(f"数据目录 {root} 所在磁盘已满；请腾出空间，或{_ELSEWHERE}")
     if error.errno in _NOT_WRITABLE:
-        return ConfigError(
-            [f"数据目录 {root} 没有写权限；请修改权限，或用 --data-dir、JUNHONG_DATA_DIR 指定其他目录"]
-        )
+        return ConfigError([f"数据目录 {root} 没有写权限；请修改权限，或{_ELSEWHERE}"])
     if error.errno in {errno.ENOTDIR, errno.EEXIST}:
-        return ConfigError([f"数据目录 {root} 不可用：路径中有一段不是目录"])
+        return ConfigError([f"数据目录 {root} 不可用：路径中有一段不是目录；请{_ELSEWHERE}"])
     if error.errno == errno.ENAMETOOLONG:
-        return ConfigError([f"数据目录 {root} 的路径过长"])
-    return ConfigError([f"数据目录 {root} 不可用：{system_reason(error)}"])
+        return ConfigError([f"数据目录 {root} 的路径过长；请{_ELSEWHERE}"])
+    return ConfigError([f"数据目录 {root} 不可用：{system_reason(error)}；请{_ELSEWHERE}"])

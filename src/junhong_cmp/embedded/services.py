@@ -158,4 +158,6 @@ def _state_folder() -> Path:
     for parent, name in places:
         with suppress(OSError):
             return private_folder(parent / name, mode=PASSABLE)
-    raise ConfigError(["/var/lib 与 /var/tmp 均不可写，内置 PostgreSQL 没有可用的目录"])
+    raise ConfigError(
+        ["/var/lib 与 /var/tmp 均不可写，内置 PostgreSQL 没有可用的目录；请开放其一，或不以 root 运行"]
+    )

@@ -38,7 +38,9 @@ def choose_socket_folder(preferred: Path, account: Account | None) -> Path:
     for parent in (Path(tempfile.gettempdir()).resolve(), Path("/tmp")):  # noqa: S108 - private_folder checks
         if _fits(parent / name) and (account is None or account.can_enter(parent)):
             return private_folder(parent / name, mode=mode)
-    raise ConfigError([f"套接字路径不能超过 {SOCKET_PATH_BYTES} 字节，数据目录过长：{preferred.parent}"])
+    raise ConfigError(
+        [f"套接字路径不能超过 {SOCKET_PATH_BYTES} 字节，数据目录过长：{preferred.parent}；请换一处较短的"]
+    )
 
 
 def private_folder(folder: Path, *, mode: int) -> Path:

@@ -95,7 +95,7 @@ async def set_rule(conn: Conn, stored: StoredConfig, name: str, edit: RuleEdit) 
     _check_values(edit)
     row = find_rule(stored.rows, name)
     if row is None and name.startswith("#"):
-        raise RuleRefusedError(f"没有编号为 {name[1:]} 的规则")
+        raise RuleRefusedError(f"没有编号为 {name[1:]} 的规则；junhong polling rules ls 列出现有规则")
     found: Mapping[str, Any] = row if row is not None else {"name": name, "intervals": {}, **_DEFAULTS}
     new = {**found, **edit.columns, "intervals": _merged(found["intervals"], edit)}
     if not isinstance(new["name"], str) or not new["name"].strip():

@@ -29,7 +29,7 @@ _REFUSAL_SIGNS: Final = ("NOAUTH", "username-password pair", "AUTH <password> ca
 def configuration_fault(service: str, error: BaseException) -> ConfigError | None:
     """Return what the operator must correct, or None when ``error`` is an outage that may pass."""
     if isinstance(error, asyncpg.exceptions.ClientConfigurationError):
-        return ConfigError([f"{service} 的连接串无效（{reason_of(error)}）"])
+        return ConfigError([f"{service} 的连接串无效（{reason_of(error)}）；junhong config 显示它来自哪里"])
     if isinstance(error, _REFUSED) or _is_refusal(error):
         return ConfigError([f"{service} 拒绝登录（{reason_of(error)}），请检查连接地址中的账号与密码"])
     return None
