@@ -4,11 +4,11 @@ from tests.cards.inventory import add_account, add_cards, reload
 
 from junhong_cmp.cards.pool_store import (
     PoolUse,
+    list_members,
     list_pool_use,
     put_cards,
     record_pool,
     recount_pools,
-    some_members,
     take_cards,
 )
 from junhong_cmp.cards.store import delete_card
@@ -36,8 +36,7 @@ async def test_pools_are_listed_with_their_live_cards(pool: Pool) -> None:
     assert await list_pool_use(pool) == [foreign, expected]
     assert await list_pool_use(pool, account.id) == [expected]
     assert await list_pool_use(pool, account.id, "无") == []
-    assert await some_members(pool, made.id, 10) == [card.id for card in cards[1:]]
-    assert await some_members(pool, made.id, 1) == [cards[1].id]
+    assert await list_members(pool, made.id) == [card.id for card in cards[1:]]
 
 
 async def test_cards_move_between_pools_of_their_account_only(pool: Pool) -> None:

@@ -41,7 +41,7 @@ _TAKE = """
     RETURNING c.id
 """
 _EXISTS = "SELECT true FROM data_pool WHERE id = $1 AND account_id = $2 FOR KEY SHARE"
-_MEMBERS = "SELECT id FROM iot_card WHERE pool_id = $1 AND deleted_at IS NULL ORDER BY id LIMIT $2"
+_MEMBERS = "SELECT id FROM iot_card WHERE pool_id = $1 AND deleted_at IS NULL ORDER BY id"
 
 
 class PoolUse(NamedTuple):
@@ -90,9 +90,9 @@ async def take_cards(conn: Conn, pool_id: int, card_ids: Collection[int]) -> int
     return len(await conn.fetch(_TAKE, list(card_ids), pool_id))
 
 
-async def some_members(conn: Conn | Pool, pool_id: int, most: int) -> list[int]:
-    """Return some of the live cards in the pool."""
-    return [row["id"] for row in await conn.fetch(_MEMBERS, pool_id, most)]
+async def list_members(conn: Conn | Pool, pool_id: int) -> list[int]:
+    """Return the live cards in the pool: all at once, for each page would gather and sort them all."""
+    return [row["id"] for row in await conn.fetch(_MEMBERS, pool_id)]
 
 
 async def recount_pools(conn: Conn, pool_ids: Collection[int], cycle: CycleId) -> None:

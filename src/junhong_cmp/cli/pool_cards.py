@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
 from junhong_cmp.cards.model import CarrierAccount
-from junhong_cmp.cards.pool_store import PoolUse, list_pool_use, put_cards, some_members, take_cards
+from junhong_cmp.cards.pool_store import PoolUse, list_members, list_pool_use, put_cards, take_cards
 from junhong_cmp.cli.card_choice import (
     NumberFile,
     Numbers,
@@ -24,8 +24,6 @@ from junhong_cmp.cli.pool_edit import recount
 from junhong_cmp.cli.usage import ChineseCommand
 from junhong_cmp.db.pool import Conn
 from junhong_cmp.polling.rule_editor import RuleRefusedError
-
-_A_TIME: Final = 1000
 
 WholePool = Annotated[bool, typer.Option("--all", help="池中的全部卡")]
 
@@ -106,12 +104,12 @@ def take(
     async def work(conn: Conn) -> Moves:
         found, pool = await _pool_named(conn, account, name)
         if chosen is None:
-            moves = await _empty(conn, pool)
+            ids = await list_members(conn, pool.id)
         else:
             ids = await _ids_of(conn, found, chosen)
-            moves = Moves(cards=len(ids))
-            for portion in portions(ids):
-                moves.moved += await take_cards(conn, pool.id, portion)
+        moves = Moves(cards=len(ids))
+        for portion in portions(ids):
+            moves.moved += await take_cards(conn, pool.id, portion)
         await recount(conn, found, [pool.id])
         return moves
 
@@ -122,14 +120,6 @@ def take(
     same = moves.cards - moves.moved
     rest = f"，另有 {same} 张不在池中" if same else ""
     typer.echo(f"已移出流量池 {name}：{moves.moved} 张卡{rest}")
-
-
-async def _empty(conn: Conn, pool: PoolUse) -> Moves:
-    moves = Moves()
-    while ids := await some_members(conn, pool.id, _A_TIME):
-        moves.cards += len(ids)
-        moves.moved += await take_cards(conn, pool.id, ids)
-    return moves
 
 
 async def _pool_named(conn: Conn, code: str, name: str) -> tuple[CarrierAccount, PoolUse]:
