@@ -431,7 +431,7 @@ async def test_pause_fetching_lets_the_running_end_and_takes_no_more(bench: Benc
 
 async def test_the_tools_see_the_server_while_it_runs(bench: Bench) -> None:
     gate = Gate()
-    server = await bench.serve(gate)
+    server = await bench.serve(gate, labels={"role": "consumer"})
     await bench.enqueue("a")
     await wait_until(lambda: gate.entered, description="it runs")
 
@@ -445,6 +445,7 @@ async def test_the_tools_see_the_server_while_it_runs(bench: Bench) -> None:
     info = await shown()
     assert info is not None
     assert (info.server_id, info.status, dict(info.queues)) == (server.id, "active", {"default": 1})
+    assert dict(info.labels) == {"role": "consumer"}
     gate.opened.set()
     await server.stop()
     assert await bench.redis.execute_command("ZCARD", ALL_SERVERS) == 0

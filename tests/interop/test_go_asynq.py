@@ -212,7 +212,13 @@ async def test_go_sees_our_queue_servers_and_cron_entries(go: GoAsynq, redis: Re
         await client.enqueue(Task("t", b"{}"), EnqueueOptions(queue=QUEUE, task_id=name))
     (working,) = (await broker.dequeue(QUEUE, 1, owner="py")).tasks
     info = ServerInfo(
-        host="h", pid=os.getpid(), server_id="s", concurrency=4, queues={QUEUE: 1}, status="active"
+        host="h",
+        pid=os.getpid(),
+        server_id="s",
+        concurrency=4,
+        queues={QUEUE: 1},
+        status="active",
+        labels={"role": "all", "instance": "一号"},
     )
     await broker.write_server_state(
         info, [WorkerInfo(host="h", server_id="s", task_id=working.message.id, queue=QUEUE)]

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x0b\x61synq.proto\x12\x05\x61synq\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe7\x02\n\x0bTaskMessage\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x0f\n\x07payload\x18\x02 \x01(\x0c\x12\n\n\x02id\x18\x03 \x01(\t\x12\r\n\x05queue\x18\x04 \x01(\t\x12\r\n\x05retry\x18\x05 \x01(\x05\x12\x0f\n\x07retried\x18\x06 \x01(\x05\x12\x11\n\terror_msg\x18\x07 \x01(\t\x12\x0f\n\x07timeout\x18\x08 \x01(\x03\x12\x10\n\x08\x64\x65\x61\x64line\x18\t \x01(\x03\x12\x12\n\nunique_key\x18\n \x01(\t\x12\x16\n\x0elast_failed_at\x18\x0b \x01(\x03\x12\x11\n\tretention\x18\x0c \x01(\x03\x12\x14\n\x0c\x63ompleted_at\x18\r \x01(\x03\x12\x11\n\tgroup_key\x18\x0e \x01(\t\x12\x30\n\x07headers\x18\x0f \x03(\x0b\x32\x1f.asynq.TaskMessage.HeadersEntry\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xa3\x02\n\nServerInfo\x12\x0c\n\x04host\x18\x01 \x01(\t\x12\x0b\n\x03pid\x18\x02 \x01(\x05\x12\x11\n\tserver_id\x18\x03 \x01(\t\x12\x13\n\x0b\x63oncurrency\x18\x04 \x01(\x05\x12-\n\x06queues\x18\x05 \x03(\x0b\x32\x1d.asynq.ServerInfo.QueuesEntry\x12\x17\n\x0fstrict_priority\x18\x06 \x01(\x08\x12\x0e\n\x06status\x18\x07 \x01(\t\x12.\n\nstart_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1b\n\x13\x61\x63tive_worker_count\x18\t \x01(\x05\x1a-\n\x0bQueuesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x05:\x02\x38\x01\"\xe1\x01\n\nWorkerInfo\x12\x0c\n\x04host\x18\x01 \x01(\t\x12\x0b\n\x03pid\x18\x02 \x01(\x05\x12\x11\n\tserver_id\x18\x03 \x01(\t\x12\x0f\n\x07task_id\x18\x04 \x01(\t\x12\x11\n\ttask_type\x18\x05 \x01(\t\x12\x14\n\x0ctask_payload\x18\x06 \x01(\x0c\x12\r\n\x05queue\x18\x07 \x01(\t\x12.\n\nstart_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x64\x65\x61\x64line\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xda\x01\n\x0eSchedulerEntry\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04spec\x18\x02 \x01(\t\x12\x11\n\ttask_type\x18\x03 \x01(\t\x12\x14\n\x0ctask_payload\x18\x04 \x01(\x0c\x12\x17\n\x0f\x65nqueue_options\x18\x05 \x03(\t\x12\x35\n\x11next_enqueue_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x35\n\x11prev_enqueue_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"Z\n\x15SchedulerEnqueueEvent\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x30\n\x0c\x65nqueue_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestampb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x0b\x61synq.proto\x12\x05\x61synq\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe7\x02\n\x0bTaskMessage\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x0f\n\x07payload\x18\x02 \x01(\x0c\x12\n\n\x02id\x18\x03 \x01(\t\x12\r\n\x05queue\x18\x04 \x01(\t\x12\r\n\x05retry\x18\x05 \x01(\x05\x12\x0f\n\x07retried\x18\x06 \x01(\x05\x12\x11\n\terror_msg\x18\x07 \x01(\t\x12\x0f\n\x07timeout\x18\x08 \x01(\x03\x12\x10\n\x08\x64\x65\x61\x64line\x18\t \x01(\x03\x12\x12\n\nunique_key\x18\n \x01(\t\x12\x16\n\x0elast_failed_at\x18\x0b \x01(\x03\x12\x11\n\tretention\x18\x0c \x01(\x03\x12\x14\n\x0c\x63ompleted_at\x18\r \x01(\x03\x12\x11\n\tgroup_key\x18\x0e \x01(\t\x12\x30\n\x07headers\x18\x0f \x03(\x0b\x32\x1f.asynq.TaskMessage.HeadersEntry\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x82\x03\n\nServerInfo\x12\x0c\n\x04host\x18\x01 \x01(\t\x12\x0b\n\x03pid\x18\x02 \x01(\x05\x12\x11\n\tserver_id\x18\x03 \x01(\t\x12\x13\n\x0b\x63oncurrency\x18\x04 \x01(\x05\x12-\n\x06queues\x18\x05 \x03(\x0b\x32\x1d.asynq.ServerInfo.QueuesEntry\x12\x17\n\x0fstrict_priority\x18\x06 \x01(\x08\x12\x0e\n\x06status\x18\x07 \x01(\t\x12.\n\nstart_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1b\n\x13\x61\x63tive_worker_count\x18\t \x01(\x05\x12.\n\x06labels\x18\xe9\x07 \x03(\x0b\x32\x1d.asynq.ServerInfo.LabelsEntry\x1a-\n\x0bQueuesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x05:\x02\x38\x01\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xe1\x01\n\nWorkerInfo\x12\x0c\n\x04host\x18\x01 \x01(\t\x12\x0b\n\x03pid\x18\x02 \x01(\x05\x12\x11\n\tserver_id\x18\x03 \x01(\t\x12\x0f\n\x07task_id\x18\x04 \x01(\t\x12\x11\n\ttask_type\x18\x05 \x01(\t\x12\x14\n\x0ctask_payload\x18\x06 \x01(\x0c\x12\r\n\x05queue\x18\x07 \x01(\t\x12.\n\nstart_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x64\x65\x61\x64line\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xda\x01\n\x0eSchedulerEntry\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04spec\x18\x02 \x01(\t\x12\x11\n\ttask_type\x18\x03 \x01(\t\x12\x14\n\x0ctask_payload\x18\x04 \x01(\x0c\x12\x17\n\x0f\x65nqueue_options\x18\x05 \x03(\t\x12\x35\n\x11next_enqueue_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x35\n\x11prev_enqueue_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"Z\n\x15SchedulerEnqueueEvent\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x30\n\x0c\x65nqueue_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestampb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,18 +36,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TASKMESSAGE_HEADERSENTRY']._serialized_options = b'8\001'
   _globals['_SERVERINFO_QUEUESENTRY']._loaded_options = None
   _globals['_SERVERINFO_QUEUESENTRY']._serialized_options = b'8\001'
+  _globals['_SERVERINFO_LABELSENTRY']._loaded_options = None
+  _globals['_SERVERINFO_LABELSENTRY']._serialized_options = b'8\001'
   _globals['_TASKMESSAGE']._serialized_start=56
   _globals['_TASKMESSAGE']._serialized_end=415
   _globals['_TASKMESSAGE_HEADERSENTRY']._serialized_start=369
   _globals['_TASKMESSAGE_HEADERSENTRY']._serialized_end=415
   _globals['_SERVERINFO']._serialized_start=418
-  _globals['_SERVERINFO']._serialized_end=709
-  _globals['_SERVERINFO_QUEUESENTRY']._serialized_start=664
-  _globals['_SERVERINFO_QUEUESENTRY']._serialized_end=709
-  _globals['_WORKERINFO']._serialized_start=712
-  _globals['_WORKERINFO']._serialized_end=937
-  _globals['_SCHEDULERENTRY']._serialized_start=940
-  _globals['_SCHEDULERENTRY']._serialized_end=1158
-  _globals['_SCHEDULERENQUEUEEVENT']._serialized_start=1160
-  _globals['_SCHEDULERENQUEUEEVENT']._serialized_end=1250
+  _globals['_SERVERINFO']._serialized_end=804
+  _globals['_SERVERINFO_QUEUESENTRY']._serialized_start=712
+  _globals['_SERVERINFO_QUEUESENTRY']._serialized_end=757
+  _globals['_SERVERINFO_LABELSENTRY']._serialized_start=759
+  _globals['_SERVERINFO_LABELSENTRY']._serialized_end=804
+  _globals['_WORKERINFO']._serialized_start=807
+  _globals['_WORKERINFO']._serialized_end=1032
+  _globals['_SCHEDULERENTRY']._serialized_start=1035
+  _globals['_SCHEDULERENTRY']._serialized_end=1253
+  _globals['_SCHEDULERENQUEUEEVENT']._serialized_start=1255
+  _globals['_SCHEDULERENQUEUEEVENT']._serialized_end=1345
 # @@protoc_insertion_point(module_scope)

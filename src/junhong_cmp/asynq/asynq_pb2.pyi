@@ -52,7 +52,7 @@ class TaskMessage(_message.Message):
     def __init__(self, type: _Optional[str] = ..., payload: _Optional[bytes] = ..., id: _Optional[str] = ..., queue: _Optional[str] = ..., retry: _Optional[int] = ..., retried: _Optional[int] = ..., error_msg: _Optional[str] = ..., timeout: _Optional[int] = ..., deadline: _Optional[int] = ..., unique_key: _Optional[str] = ..., last_failed_at: _Optional[int] = ..., retention: _Optional[int] = ..., completed_at: _Optional[int] = ..., group_key: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class ServerInfo(_message.Message):
-    __slots__ = ("host", "pid", "server_id", "concurrency", "queues", "strict_priority", "status", "start_time", "active_worker_count")
+    __slots__ = ("host", "pid", "server_id", "concurrency", "queues", "strict_priority", "status", "start_time", "active_worker_count", "labels")
     class QueuesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -60,6 +60,13 @@ class ServerInfo(_message.Message):
         key: str
         value: int
         def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    class LabelsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     HOST_FIELD_NUMBER: _ClassVar[int]
     PID_FIELD_NUMBER: _ClassVar[int]
     SERVER_ID_FIELD_NUMBER: _ClassVar[int]
@@ -69,6 +76,7 @@ class ServerInfo(_message.Message):
     STATUS_FIELD_NUMBER: _ClassVar[int]
     START_TIME_FIELD_NUMBER: _ClassVar[int]
     ACTIVE_WORKER_COUNT_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
     host: str
     pid: int
     server_id: str
@@ -78,7 +86,8 @@ class ServerInfo(_message.Message):
     status: str
     start_time: _timestamp_pb2.Timestamp
     active_worker_count: int
-    def __init__(self, host: _Optional[str] = ..., pid: _Optional[int] = ..., server_id: _Optional[str] = ..., concurrency: _Optional[int] = ..., queues: _Optional[_Mapping[str, int]] = ..., strict_priority: _Optional[bool] = ..., status: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., active_worker_count: _Optional[int] = ...) -> None: ...
+    labels: _containers.ScalarMap[str, str]
+    def __init__(self, host: _Optional[str] = ..., pid: _Optional[int] = ..., server_id: _Optional[str] = ..., concurrency: _Optional[int] = ..., queues: _Optional[_Mapping[str, int]] = ..., strict_priority: _Optional[bool] = ..., status: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., active_worker_count: _Optional[int] = ..., labels: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class WorkerInfo(_message.Message):
     __slots__ = ("host", "pid", "server_id", "task_id", "task_type", "task_payload", "queue", "start_time", "deadline")

@@ -119,4 +119,5 @@ class Server:
             strict_priority=self._config.strict_priority,
             status="active",
             start_time=to_timestamp(datetime.now(UTC)),
+            labels=dict(self._config.labels),
         )

@@ -104,6 +104,8 @@ class ServerConfig:
     max_message_bytes: int = 1024 * 1024
     """A larger task, payload and headers, is archived unread; a client may allow itself larger ones."""
     intervals: Intervals = Intervals()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What the process says of itself to whoever asks the inspector for servers; short texts."""
 
     def __post_init__(self) -> None:
         if self.concurrency < 1:

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.metadata import version
 from typing import Annotated, Final
 
 import typer
@@ -14,6 +13,7 @@ from junhong_cmp.cli.complaints import complaint
 from junhong_cmp.cli.signals import StopSignals
 from junhong_cmp.cli.usage import ChineseGroup
 from junhong_cmp.errors import JunhongError
+from junhong_cmp.worker.version import program_version
 
 # In the order `junhong --help` shows them. Each module has `register(app)`.
 COMMANDS: Final = {
@@ -36,12 +36,11 @@ COMMANDS: Final = {
 STOPS_BY_ITSELF: Final = frozenset({"worker", "up"})
 INTERRUPTED: Final = 130  # typer makes this of a Ctrl-C that a command did not answer itself
 VERSION_OPTION: Final = "--version"
-DISTRIBUTION: Final = "junhong-cmp"
 
 
 def _tell_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"junhong {version(DISTRIBUTION)}")
+        typer.echo(f"junhong {program_version()}")
         raise typer.Exit
 
 

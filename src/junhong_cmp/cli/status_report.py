@@ -1,4 +1,4 @@
-"""What `junhong status` shows: leader, instances, queues, shards, the last minute of polling, imports."""
+"""What `junhong status` shows: leader, instances, queues, shards, rates, the last minute, imports."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -7,14 +7,17 @@ from typing import Any, Final
 
 from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.asynq.inspector import Inspector, QueueInfo
+from junhong_cmp.asynq.inspector_types import ServerStatus
 from junhong_cmp.cards.account_store import list_accounts
 from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.leadership.lease import LeadershipView
 from junhong_cmp.leadership.lease_store import LeaseStore
+from junhong_cmp.polling.account_load import AccountLoads
 from junhong_cmp.polling.queue_manager import PollingQueueManager
 from junhong_cmp.polling.stats_store import load_totals
 from junhong_cmp.polling.tasks import POLLING_TASK_TYPES, TaskType
+from junhong_cmp.worker.labels import WorkerLabels
 
 RECENT_IMPORTS: Final = 10
 
@@ -28,8 +31,11 @@ ORDER BY t.id DESC LIMIT $1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """A worker process as its heartbeat shows it."""
+    """A worker process as its heartbeat shows it; role, name and version are empty where it is not ours."""
 
+    role: str
+    name: str
+    version: str
     host: str
     pid: int
     server_id: str
@@ -52,6 +58,16 @@ class ShardRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RateRow:
+    """An account's calls a second as configured and as its carrier grants them, and its calls in flight."""
+
+    account: str
+    qps: float
+    granted_qps: float
+    in_flight: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LastMinute:
     """Polls of the current and the last full minute."""
 
@@ -71,6 +87,7 @@ class Status:
     instances: Sequence[Instance]
     queues: Sequence[QueueInfo]
     shards: Sequence[ShardRow]
+    rates: Sequence[RateRow]
     last_minute: LastMinute
     imports: Sequence[Mapping[str, Any]]
 
@@ -88,6 +105,7 @@ class Status:
             "totals": {
                 name: sum(getattr(row, name) for row in self.shards) for name in ("cards", "due", "overdue")
             },
+            "rates": [asdict(row) for row in self.rates],
             "last_minute": asdict(self.last_minute),
             "imports": [dict(item) for item in self.imports],
         }
@@ -99,6 +117,7 @@ class StatusReader:
     def __init__(self, redis: RedisClient, pool: Pool, *, shards_per_account: int) -> None:
         self._inspector = Inspector(redis)
         self._lease = LeaseStore(redis)
+        self._loads = AccountLoads(redis)
         self._queue = PollingQueueManager(redis, shards_per_account=shards_per_account)
         self._pool = pool
 
@@ -120,6 +139,7 @@ class StatusReader:
                 for account in accounts
                 for task_type in POLLING_TASK_TYPES
             ],
+            rates=await self._rates(accounts),
             last_minute=LastMinute(
                 done=totals.done,
                 failed=totals.failed,
@@ -135,18 +155,15 @@ class StatusReader:
         await self._queue.close()
 
     async def _instances(self) -> list[Instance]:
+        found = [_instance(server) for server in await self._inspector.servers()]
+        return sorted(found, key=lambda one: (one.role, one.name, one.host, one.pid))
+
+    async def _rates(self, accounts: Sequence[CarrierAccount]) -> list[RateRow]:
+        loads = await self._loads.read(accounts)
         return [
-            Instance(
-                host=server.info.host,
-                pid=server.info.pid,
-                server_id=server.info.server_id,
-                status=server.info.status,
-                concurrency=server.info.concurrency,
-                active=len(server.workers),
-                queues=dict(server.info.queues),
-                started_at=server.info.start_time.ToDatetime(tzinfo=UTC),
-            )
-            for server in await self._inspector.servers()
+            RateRow(account=each.code, qps=each.qps, granted_qps=load.qps, in_flight=load.in_flight)
+            for each in accounts
+            if (load := loads.get(each.id)) is not None
         ]
 
     async def _shard_row(self, account: CarrierAccount, task_type: TaskType) -> ShardRow:
@@ -158,6 +175,23 @@ class StatusReader:
             due=counts.due,
             overdue=counts.overdue,
         )
+
+
+def _instance(server: ServerStatus) -> Instance:
+    info, labels = server.info, WorkerLabels.read(server.info.labels)
+    return Instance(
+        role=labels.role,
+        name=labels.instance_name,
+        version=labels.version,
+        host=info.host,
+        pid=info.pid,
+        server_id=info.server_id,
+        status=info.status,
+        concurrency=info.concurrency,
+        active=len(server.workers),
+        queues=dict(info.queues),
+        started_at=info.start_time.ToDatetime(tzinfo=UTC),
+    )
 
 
 def _leadership_as_json(view: LeadershipView) -> dict[str, Any]:

@@ -39,6 +39,10 @@ def _tables(status: Status) -> Iterator[Table]:
     for row in status.shards:
         _add(shards, row.account, row.task_type, row.cards, row.due, row.overdue)
     yield shards
+    rates = Table("账号", "所设速率/s", "实际速率/s", "在途", title="账号速率")
+    for rate in status.rates:
+        _add(rates, rate.account, f"{rate.qps:g}", f"{rate.granted_qps:g}", rate.in_flight)
+    yield rates
     imports = Table("编号", "账号", "文件", "状态", "行数", "导入", "跳过", "拒绝", title="最近的导入")
     for task in status.imports:
         names = ("id", "account", "file_name", "status", "total", "imported", "skipped", "rejected")
@@ -49,10 +53,13 @@ def _tables(status: Status) -> Iterator[Table]:
 
 
 def _instances(status: Status) -> Table:
-    table = Table("主机", "进程", "状态", "并发", "在途", "队列", "启动时间", title="实例")
+    titles = ("角色", "实例名称", "主机", "进程", "版本", "状态", "并发", "在途", "队列", "启动时间")
+    table = Table(*titles, title="实例")
     for item in status.instances:
+        name = item.name or (UNNAMED if item.role else "—")  # one that is not ours has no role either
+        place = (item.role or "—", name, item.host, item.pid, item.version or "—")
         counts = (item.concurrency, item.active)
-        _add(table, item.host, item.pid, item.status, *counts, _weights(item.queues), _local(item.started_at))
+        _add(table, *place, item.status, *counts, _weights(item.queues), _local(item.started_at))
     return table
 
 

@@ -22,6 +22,7 @@ from junhong_cmp.polling.scheduler import PollingScheduler
 from junhong_cmp.polling.tasks import IMPORT_QUEUE
 from junhong_cmp.worker.cron import cron_entries
 from junhong_cmp.worker.foreign_lease import foreign_lease
+from junhong_cmp.worker.labels import WorkerLabels
 from junhong_cmp.worker.leadership import Leadership
 from junhong_cmp.worker.loop_watch import LoopWatch
 from junhong_cmp.worker.report import LEADS, NONE
@@ -127,6 +128,7 @@ class WorkerModules:
             queue_limits={IMPORT_QUEUE: IMPORTS_AT_ONCE} if IMPORT_QUEUE in weights else {},
             strict_priority=self._settings.queue.strict_priority,
             shutdown_timeout=self._settings.shutdown_grace,
+            labels=WorkerLabels.of(self._settings).as_mapping(),
         )
         server = Server(
             self._services.redis,
