@@ -33,6 +33,12 @@ class AlertSweep:
     """An alert sweep raises what rules of some kinds say, once per card, rule, billing cycle and level.
 
     Each page of cards is its own short transaction. Swept twice, or by two at once, nothing is raised twice.
+
+    It looks at every card each time, in 0.6 to 0.8 s of PostgreSQL a rule and million cards: a quarter of a
+    percent of a core every five minutes. To look only at those that changed would cost more. An index by
+    the time of the last reading or change would be written by every poll; now a poll rewrites its row in
+    place, for no column it changes is in an index. And time itself, or a plan or rule changed by hand, makes
+    cards fall under a rule that have not changed.
     """
 
     pool: Pool
