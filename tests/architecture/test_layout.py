@@ -1,5 +1,6 @@
 """Rules of the layout that an import graph does not show."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -54,6 +55,16 @@ def test_tests_mirror_the_source() -> None:
         if place.parts and place.parts[0] not in TESTS_OUTSIDE_THE_MIRROR and not (SRC / place).is_dir():
             strays.append(path.relative_to(ROOT).as_posix())
     assert not strays
+
+
+def test_no_test_file_is_a_library() -> None:
+    borrowed = {
+        (path.relative_to(ROOT).as_posix(), node.module)
+        for path in (ROOT / "tests").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and re.match(r"tests\.(\w+\.)*test_", node.module or "")
+    }
+    assert not borrowed, "what tests share belongs into a module of its own or a conftest.py"
 
 
 def test_no_lock_file_records_where_packages_came_from() -> None:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from redis.asyncio import Redis
 from tests.cards.inventory import add_account, add_cards
-from tests.polling.test_card_tasks import payloads
+from tests.polling.waiting_orders import payloads
 from tests.worker_process import COMMAND, environment
 
 from junhong_cmp.cards.model import StopReason

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.cli.console import Console
-from tests.cli.test_pool_edit import use
+from tests.cli.pooled_cards import use
 from tests.polling.plant import add_account, add_cards
 
 from junhong_cmp.db.pool import Pool

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.console import Console
-from tests.cli.test_pool_edit import use
+from tests.cli.pooled_cards import use
 from tests.polling.plant import add_account, add_cards
 
 from junhong_cmp.cards.pool_store import list_pool_use, record_pool

@@ -1,29 +1,14 @@
 """What an edit makes of a pool."""
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
-from zoneinfo import ZoneInfo
-
 import pytest
+from tests.cli.pooled_cards import use
 from tests.polling.plant import add_account, add_cards
 
-from junhong_cmp.cards.model import Card, CarrierAccount
+from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.cards.pool_store import list_pool_use, put_cards
-from junhong_cmp.cards.usage import billing_cycle
 from junhong_cmp.cli.pool_edit import PoolChange, PoolEdit
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.polling.rule_editor import RuleRefusedError
-
-
-async def use(pool: Pool, account: CarrierAccount, cards: Sequence[Card], used_kb: int) -> None:
-    """Let cards in service have used so much in the account's present cycle."""
-    cycle = billing_cycle(datetime.now(UTC), account.billing_day, ZoneInfo(account.tz))
-    await pool.execute(
-        "UPDATE iot_card SET status = 'active', cycle = $1, cycle_used_kb = $2 WHERE id = ANY ($3::bigint[])",
-        cycle,
-        used_kb,
-        [card.id for card in cards],
-    )
 
 
 async def apply(pool: Pool, account: CarrierAccount, edit: PoolEdit, *, dry_run: bool = False) -> PoolChange:

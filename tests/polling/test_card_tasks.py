@@ -1,6 +1,7 @@
 """Tasks about single cards are enqueued once, and the same order is one task."""
 
 from redis.asyncio import Redis
+from tests.polling.waiting_orders import payloads
 
 from junhong_cmp.asynq.client import Client
 from junhong_cmp.asynq.inspector import Inspector
@@ -9,12 +10,6 @@ from junhong_cmp.polling.card_payload import CardPayload, Order
 from junhong_cmp.polling.card_tasks import CardTasks
 from junhong_cmp.polling.operation_rules import OperationKind
 from junhong_cmp.polling.tasks import CRON_QUEUE, TaskType
-
-
-async def payloads(redis: Redis) -> list[CardPayload]:
-    tasks = await Inspector(redis).list_tasks(CRON_QUEUE, TaskState.PENDING)
-    assert {task.type for task in tasks} == {TaskType.POLLING_PROTECT}
-    return sorted((CardPayload.decode(task.payload) for task in tasks), key=lambda payload: payload.card_id)
 
 
 async def test_a_card_is_decided_about_once_however_many_ask(redis: Redis) -> None:
