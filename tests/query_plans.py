@@ -75,7 +75,10 @@ class PlanWatch:
     plans: list[QueryPlan] = field(default_factory=list)
 
     def assert_frugal(self, rows: int) -> None:
-        """Fail unless statements ran and no node of their plans touched more than ``rows`` rows."""
+        """Fail unless statements ran and no node of their plans touched more than ``rows`` rows.
+
+        Ask outside of transactions: the last statement of one is reported when it ends.
+        """
         plans, self.plans = self.plans, []
         assert plans, "no statement ran"
         lavish = [plan for plan in plans if plan.most_rows > rows]

@@ -2,6 +2,7 @@ import asyncio
 
 import pytest
 from tests.cards.inventory import add_account, add_cards, hours, reload
+from tests.crowd import CROWDED, Statistics, watched_crowd, whatever_is_known
 
 from junhong_cmp.cards.model import Card, CardStatus, PollTopic, RealNameStatus
 from junhong_cmp.cards.observations import FailureWrite, RealNameWrite, Recorded, RecordOutcome, StatusWrite
@@ -173,3 +174,19 @@ async def test_batches_that_share_cards_in_any_order_never_deadlock(pool: Pool) 
 
     await asyncio.gather(*(write(step) for step in (1, -1, 3, -2)))
     assert {card.status for card in [await reload(pool, card) for card in cards]} == {CardStatus.ACTIVE}
+
+
+@whatever_is_known
+async def test_a_batch_reads_no_cards_but_its_own(postgres_dsn: str, statistics: Statistics) -> None:
+    ids = range(5000, 5200, 2)
+    async with (
+        watched_crowd(postgres_dsn, statistics, "card_operation") as watch,
+        watch.pool.acquire() as conn,
+    ):
+        stopped = [StatusWrite(each, CROWDED, "4", CardStatus.SUSPENDED, hours(1)) for each in ids]
+        assert {result.changed for result in await record_status(conn, stopped)} == {False, True}
+        verified = [RealNameWrite(each, CROWDED, RealNameStatus.VERIFIED, hours(1)) for each in ids]
+        assert len(await record_realname(conn, verified)) == 100
+        failed = [FailureWrite(each, CROWDED, hours(2)) for each in ids]
+        assert len(await record_failure(conn, PollTopic.CARDDATA, failed)) == 100
+        watch.assert_frugal(300)

@@ -4,6 +4,7 @@ from datetime import date, datetime, timedelta
 
 import pytest
 from tests.cards.inventory import NOON, add_account, add_cards, hours, reload
+from tests.crowd import CROWDED, Statistics, watched_crowd, whatever_is_known
 
 from junhong_cmp.cards.model import Card
 from junhong_cmp.cards.observations import Recorded, RecordOutcome, UsageWrite
@@ -170,3 +171,14 @@ async def test_a_batch_of_five_hundred_is_quick(pool: Pool) -> None:
         took.append(time.perf_counter() - begun)
     assert min(took) < GENEROUS_S, took  # some 20 ms on an idle machine
     print(f"record_usage, 500 cards: {[round(each * 1000, 1) for each in took]} ms")  # noqa: T201 - seen with -s
+
+
+@whatever_is_known
+async def test_a_batch_reads_no_cards_but_its_own(postgres_dsn: str, statistics: Statistics) -> None:
+    async with (
+        watched_crowd(postgres_dsn, statistics, "card_usage_cycle", "card_usage_daily") as watch,
+        watch.pool.acquire() as conn,
+    ):
+        writes = [UsageWrite(each, CROWDED, 1200, hours(1), hours(1)) for each in range(5000, 5200, 2)]
+        assert len(await record_usage(conn, writes)) == 100
+        watch.assert_frugal(300)
