@@ -19,7 +19,7 @@ from tests.imports.card_files import iccid
 from tests.waiting import wait_until
 
 from junhong_cmp.cards.carrier import Carrier
-from junhong_cmp.imports.errors import FileRefusedError
+from junhong_cmp.imports.errors import FileRefusedError, ParserNotStartedError
 from junhong_cmp.imports.formats import FileFormat
 from junhong_cmp.imports.judged import Judged
 from junhong_cmp.imports.limits import ImportLimits, ParserLimits, WorkbookLimits
@@ -75,13 +75,32 @@ async def test_rows_come_in_order_and_only_those_asked_for(many: IO[bytes]) -> N
 async def test_the_child_knows_no_secret_and_lives_in_a_session_of_its_own(
     many: IO[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("JUNHONG_POSTGRES_DSN", "canary")
+    for name in ("JUNHONG_POSTGRES_DSN", "AWS_SECRET_ACCESS_KEY", "PGPASSWORD"):
+        monkeypatch.setenv(name, "canary")
     async with start_parser(many, order_for()) as process, aclosing(process.frames()) as frames:
         await anext(frames)
         (child,) = children()
-        assert "JUNHONG_POSTGRES_DSN" not in child.environ()
+        assert "canary" not in child.environ().values()
         assert os.getsid(child.pid) == child.pid
         assert child.rlimit(psutil.RLIMIT_AS)[0] == ParserLimits().address_space
+
+
+async def test_a_process_that_can_not_be_started_is_no_fault_of_the_file(many: IO[bytes]) -> None:
+    order = replace(order_for(), sheet="x" * 200_000)  # more than the system takes for an argument
+    for source in (many, text_of(b"ICCID\n")):
+        with pytest.raises(ParserNotStartedError, match="文件解析进程无法启动"):
+            await rows_of(source, order)
+    assert children() == []
+
+
+@pytest.mark.parametrize("locale", ["C", "zh_CN.GBK", "C.UTF-8"])
+async def test_the_order_is_understood_in_any_locale(monkeypatch: pytest.MonkeyPatch, locale: str) -> None:
+    monkeypatch.setenv("LC_ALL", locale)
+    with tempfile.TemporaryFile() as file:
+        file.write(workbooks.xlsx({"说明": [["x"]], "卡表": [["ICCID"], [iccid(1)]]}))
+        file.flush()
+        (row,) = await rows_of(file, replace(order_for(), sheet="卡表"))
+    assert row.outcome.value == iccid(1)
 
 
 async def test_leaving_early_ends_the_child(many: IO[bytes]) -> None:

@@ -112,6 +112,10 @@ def test_a_binary_file_is_refused_as_such(start: bytes) -> None:
         ("清单\n\n序号;卡号;IMSI\n", "第 3 行：序号、卡号、IMSI"),
         (" \n\t\n", "没有可读的内容"),
         ("x\x07y\n", r"第 1 行：x\\u0007y"),
+        (f"{A},1064000000001\n{B},1064000000002\n", f"第 1 行：…{A[-4:]}、…0001$"),
+        ("ICCID" + "," * 300 + f"\n{A}\n", "第 1 行列数过多，无法作为表头识别；最像表头的是"),
+        ("ICCID" + "," * 70_000, "第 1 行行过长，无法作为表头识别$"),
+        ('"ICCID,套餐\n', "第 1 行引号未闭合，无法作为表头识别$"),
     ],
 )
 def test_a_refusal_names_the_headers_found(text: str, found: str) -> None:

@@ -13,7 +13,7 @@ from junhong_cmp.imports.errors import AccountUnknownError, FileRefusedError
 from junhong_cmp.imports.handler import CardImportHandler
 from junhong_cmp.imports.model import ImportStatus, ImportTask
 from junhong_cmp.imports.store import find_import
-from junhong_cmp.imports.submit import submit_import
+from junhong_cmp.imports.submit import FileChoice, submit_import
 from junhong_cmp.imports.tasks import message_for
 from junhong_cmp.storage.store import Storage
 
@@ -24,8 +24,15 @@ class Desk:
     def __init__(self, pool: asyncpg.Pool, storage: Storage, redis: Redis) -> None:
         self.pool, self.storage, self.client = pool, storage, Client(redis)
 
-    async def hand_in(self, path: Path, *, account_code: str = "acc") -> ImportTask:
-        return await submit_import(self.pool, self.storage, self.client, account_code=account_code, path=path)
+    async def hand_in(self, path: Path, *, account_code: str = "acc", sheet: str = "") -> ImportTask:
+        return await submit_import(
+            self.pool,
+            self.storage,
+            self.client,
+            account_code=account_code,
+            path=path,
+            choice=FileChoice(sheet=sheet),
+        )
 
     async def is_enqueued(self, task: ImportTask) -> bool:
         try:
@@ -91,9 +98,21 @@ async def test_a_failed_import_is_replaced_when_its_file_comes_again(
     assert done.imported == 3
 
 
-async def test_an_unknown_account_is_named_and_nothing_is_kept(desk: Desk, file: Path) -> None:
-    with pytest.raises(AccountUnknownError, match="账号不存在：nope"):
-        await desk.hand_in(file, account_code="nope")
+@pytest.mark.parametrize(
+    ("code", "shown"), [("nope", "nope"), ("n\udcffo", r"n\\udcffo"), ("n\0o", r"n\\u0000o")]
+)
+async def test_an_unknown_account_is_named_and_nothing_is_kept(
+    desk: Desk, file: Path, code: str, shown: str
+) -> None:
+    with pytest.raises(AccountUnknownError, match=f"账号不存在：{shown}"):
+        await desk.hand_in(file, account_code=code)
+    assert await desk.pool.fetchval("SELECT count(*) FROM import_task") == 0
+
+
+@pytest.mark.parametrize("sheet", ["卡\udcff", "卡\0", "卡\n", "卡" * 256])
+async def test_a_sheet_that_can_not_be_is_refused(desk: Desk, file: Path, sheet: str) -> None:
+    with pytest.raises(FileRefusedError, match="工作表名称无效：卡"):
+        await desk.hand_in(file, sheet=sheet)
     assert await desk.pool.fetchval("SELECT count(*) FROM import_task") == 0
 
 

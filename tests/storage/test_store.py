@@ -1,5 +1,7 @@
 import hashlib
+import os
 import stat
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -84,6 +86,17 @@ async def test_a_symbolic_link_out_of_the_root_is_refused(tmp_path: Path) -> Non
     for key in ("folder/secret", "file"):
         with pytest.raises(StorageKeyError, match="符号链接"):
             await storage.get(key)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+async def test_what_is_no_file_is_neither_opened_nor_replaced(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    storage = open_storage(f"file://{tmp_path}/objects")
+    make(tmp_path / "objects" / "x")
+    for call in (storage.get("x"), storage.put("x", b""), storage.delete("x")):
+        with pytest.raises(StorageKeyError, match="目录、管道或设备"):
+            await call
 
 
 async def test_local_objects_are_private(tmp_path: Path) -> None:

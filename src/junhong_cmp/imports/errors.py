@@ -3,8 +3,9 @@
 ::
 
     CardImportError
-    ├── FileRefusedError     terminal: only another file helps
-    └── AccountUnknownError  the operator names an existing account
+    ├── FileRefusedError       terminal: only another file helps
+    ├── ParserNotStartedError  this machine is short of something: try again later
+    └── AccountUnknownError    the operator names an existing account
 """
 
 from junhong_cmp.errors import JunhongError
@@ -16,6 +17,10 @@ class CardImportError(JunhongError):
 
 class FileRefusedError(CardImportError):
     """The file as a whole can't be imported; retrying the same bytes never helps."""
+
+
+class ParserNotStartedError(CardImportError):
+    """The process that would read the file can't be started now."""
 
 
 class AccountUnknownError(CardImportError):

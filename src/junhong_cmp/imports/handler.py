@@ -17,7 +17,7 @@ from junhong_cmp.db.pool import Pool
 from junhong_cmp.db.retrying import DATABASE_FAULTS, in_transaction, is_outage
 from junhong_cmp.imports.chunk import SupersededError
 from junhong_cmp.imports.endings import add_result, finish_import
-from junhong_cmp.imports.errors import FileRefusedError
+from junhong_cmp.imports.errors import FileRefusedError, ParserNotStartedError
 from junhong_cmp.imports.importer import CHUNK_ROWS, CardAnnouncer, Importer
 from junhong_cmp.imports.model import ImportStatus, ImportTask
 from junhong_cmp.imports.remarks import note_wait
@@ -81,7 +81,7 @@ class CardImportHandler:
             raise await self._wait(import_id, _NO_STORAGE_DELAY, "对象存储未配置（JUNHONG_STORAGE_URL）")
         try:
             await self._run_to_end(self._importer, import_id, task.draining)
-        except StorageUnavailableError as error:
+        except (StorageUnavailableError, ParserNotStartedError) as error:
             raise await self._wait(import_id, _OUTAGE_DELAY, str(error)) from error
         except Exception as error:  # told apart here, raised again in every case
             if is_outage(error) or is_redis_outage(error):

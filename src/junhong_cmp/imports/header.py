@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from junhong_cmp.imports.errors import FileRefusedError
-from junhong_cmp.imports.excerpt import show
+from junhong_cmp.imports.excerpt import show, without_numbers
 
 
 class Field(StrEnum):
@@ -64,6 +64,7 @@ class HeaderSearch:
 
     def __init__(self) -> None:
         self._closest: tuple[tuple[int, int], int, list[str]] | None = None
+        self._fault = ""
 
     def try_row(self, line: int, cells: Sequence[str]) -> Columns | None:
         """Return the columns if ``cells`` is a header row; raises as :func:`recognise_header`."""
@@ -74,11 +75,15 @@ class HeaderSearch:
                 self._closest = ((known, len(names)), line, names)
         return columns
 
+    def note_fault(self, line: int, fault: str) -> None:
+        """Remember the first row that could not be cut into cells: the header may be in it."""
+        self._fault = self._fault or f"；第 {line} 行{fault}，无法作为表头识别"
+
     def refusal(self, where: str = "") -> FileRefusedError:
         """Return the error for a file, or a part of it named by ``where``, without a header row."""
-        text = f"{where}找不到 ICCID 列：表头应包含 ICCID、卡号ICCID 或 集成电路卡号"
+        text = f"{where}找不到 ICCID 列：表头应包含 ICCID、卡号ICCID 或 集成电路卡号{self._fault}"
         if self._closest is None:
-            return FileRefusedError(f"{text}；没有可读的内容")
+            return FileRefusedError(text if self._fault else f"{text}；没有可读的内容")
         _, line, names = self._closest
         return FileRefusedError(f"{text}；最像表头的是第 {line} 行：{list_names(names)}")
 
@@ -108,7 +113,7 @@ def recognise_header(cells: Sequence[str]) -> Columns | None:
 def list_names(names: Sequence[str]) -> str:
     """Return the names of columns or sheets in one short line."""
     more = f" 等 {len(names)} 个" if len(names) > _NAMES_SHOWN else ""
-    return "、".join(names[:_NAMES_SHOWN]) + more
+    return without_numbers("、".join(names[:_NAMES_SHOWN])) + more
 
 
 def _field_of(cell: str) -> Field | None:

@@ -11,7 +11,8 @@ from typing import IO, Any, Final
 
 import structlog
 
-from junhong_cmp.imports.errors import FileRefusedError
+from junhong_cmp.errors import system_reason
+from junhong_cmp.imports.errors import FileRefusedError, ParserNotStartedError
 from junhong_cmp.imports.parser_frames import LENGTH, MAX_FRAME_BYTES, FrameKind, decode_frame
 from junhong_cmp.imports.parser_order import OUT_OF_MEMORY, ParserOrder
 
@@ -26,7 +27,10 @@ _REASONS: Final[Mapping[int, str]] = {
     signal.SIGXCPU: _TOO_SLOW,
     signal.SIGKILL: _KILLED,
 }
-_SECRETS: Final = "JUNHONG_"
+_PASSED_ON: Final = frozenset({
+    "PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV",
+})  # fmt: skip
+"""What Python needs of the environment. The rest may hold secrets, of ours or of the storage's client."""
 _USER_TIME: Final = 11
 """Where /proc/PID/stat has it, counted behind the name of the program; the system's time follows."""
 
@@ -149,7 +153,12 @@ def _processor_ticks(pid: int) -> int:
 async def start_parser(
     source: IO[bytes] | AsyncGenerator[bytes, None], order: ParserOrder
 ) -> AsyncGenerator[ParserProcess, None]:
-    """Run the child that reads ``source`` for the time of the context: a file, or the pieces of a text."""
+    """Run the child that reads ``source`` for the time of the context: a file, or the pieces of a text.
+
+    Raises:
+        ParserNotStartedError: the system lets no process be started.
+
+    """
     pieces = None
     stdin: IO[bytes] | int = asyncio.subprocess.PIPE
     if isinstance(source, AsyncGenerator):
@@ -157,18 +166,25 @@ async def start_parser(
     else:
         source.seek(0)
         stdin = source
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-P",
-        "-m",
-        "junhong_cmp.imports.parser_child",
-        order.encode(),
-        stdin=stdin,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={name: value for name, value in os.environ.items() if not name.startswith(_SECRETS)},
-        start_new_session=True,
-    )
+    try:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",
+            "-X",
+            "utf8",  # whatever the locale: names in the order are Chinese
+            "-m",
+            "junhong_cmp.imports.parser_child",
+            order.encode().encode(),
+            stdin=stdin,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env={name: value for name, value in os.environ.items() if name in _PASSED_ON},
+            start_new_session=True,
+        )
+    except OSError as error:  # too many processes or open files, no memory
+        if pieces is not None:
+            await pieces.aclose()
+        raise ParserNotStartedError(f"文件解析进程无法启动：{system_reason(error)}") from error
     parser = ParserProcess(process, order, pieces)
     try:
         yield parser

@@ -1,5 +1,6 @@
 """The reader of text files: bytes in, rows with their line numbers out, in bounded memory."""
 
+from itertools import chain
 from typing import Final
 
 from junhong_cmp.imports.errors import FileRefusedError
@@ -73,6 +74,9 @@ class CardFileReader:
 
         Returns the rows that were already read behind the header.
         """
+        for record in chain.from_iterable(records for _, records in offers):
+            if record.fault is not None:
+                self._search.note_fault(record.line, record.fault)
         found = [
             (assembler, columns, records[at + 1 :])
             for assembler, records in offers

@@ -15,6 +15,7 @@ from junhong_cmp.db.pool import Pool
 from junhong_cmp.errors import system_reason
 from junhong_cmp.imports.encoding import FileFacts, FileInspector, refuse_large
 from junhong_cmp.imports.errors import AccountUnknownError, FileRefusedError
+from junhong_cmp.imports.excerpt import show
 from junhong_cmp.imports.limits import ImportLimits
 from junhong_cmp.imports.model import ImportTask
 from junhong_cmp.imports.store import NewImport, create_import
@@ -25,6 +26,8 @@ log = structlog.stdlib.get_logger(__name__)
 
 _PIECE_BYTES: Final = 1024 * 1024
 _FILE_NAME_CHARS: Final = 200
+_SHEET_CHARS: Final = 255
+"""Excel allows 31; other programs more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,11 +66,13 @@ async def submit_import(
         redis.exceptions.RedisError: the queue can't be reached; the re-drive will enqueue the import.
 
     """
+    if not choice.sheet.isprintable() or len(choice.sheet) > _SHEET_CHARS:
+        raise FileRefusedError(f"工作表名称无效：{show(choice.sheet)}")
     async with pool.acquire() as conn:
-        account = await find_account(conn, account_code)
+        account = await find_account(conn, account_code) if account_code.isprintable() else None
     if account is None:
         raise AccountUnknownError(
-            f"账号不存在：{account_code}；junhong account ls 列出现有账号，junhong account add 新建"
+            f"账号不存在：{show(account_code)}；junhong account ls 列出现有账号，junhong account add 新建"
         )
     facts = choice.facts if choice.facts is not None else await asyncio.to_thread(inspect_file, path)
     key = f"imports/files/{account.id}/{facts.sha256}"

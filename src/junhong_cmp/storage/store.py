@@ -55,7 +55,10 @@ class Storage:
         except ObjectMissingError as error:
             raise StorageDeniedError("存储桶或存储目录不存在") from error
         if self._root is not None:
-            await asyncio.to_thread((self._root / key).chmod, 0o600)
+            try:
+                await asyncio.to_thread((self._root / key).chmod, 0o600)
+            except OSError as error:
+                raise storage_fault(error) from error
 
     async def get(self, key: str) -> bytes:
         """Return the whole object; for small ones, use :meth:`stream` otherwise."""
@@ -100,13 +103,19 @@ class Storage:
 
     async def _checked(self, key: str) -> None:
         check_key(key)
-        if self._root is not None and not await asyncio.to_thread(_stays_inside, self._root, key):
-            raise StorageKeyError("对象键无效：路径经符号链接离开了存储目录")
+        if self._root is not None and (
+            fault := await asyncio.to_thread(_fault_of, self._root / key, self._root)
+        ):
+            raise StorageKeyError(f"对象键无效：{fault}")
 
 
-def _stays_inside(root: Path, key: str) -> bool:
-    path = root / key
-    return not path.is_symlink() and path.parent.resolve().is_relative_to(root)
+def _fault_of(path: Path, root: Path) -> str | None:
+    """Return what is wrong with ``path``, where an object may be or is to come."""
+    if path.is_symlink() or not path.parent.resolve().is_relative_to(root):
+        return "路径经符号链接离开了存储目录"
+    if path.exists() and not path.is_file():
+        return "该处是目录、管道或设备，不是对象"
+    return None
 
 
 async def _translated(call: Awaitable[T]) -> T:
