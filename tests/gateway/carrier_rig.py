@@ -18,6 +18,8 @@ from junhong_cmp.gateway.tokens import TokenStore
 from junhong_cmp.gateway.transport import GatewayTimeouts, HttpTransport
 
 CREDENTIALS = {
+    "generic": Credential("demo", "canary-0123456789abcdef"),
+    "onelink": Credential("200216378200200000", "canary-pw"),
     "unicom": Credential("app.open-id", "canary-secret"),
     "ctcc": Credential("user", "canary-passwordabcdefghi"),
 }
