@@ -6,9 +6,14 @@ from typing import Final
 from junhong_cmp.db.pool import Conn
 
 _LENGTH: Final = 19
+# Number by number: all cards would be read for a hundred, as long as it is not known how many share a number.
 _SEVERAL: Final = """
-    SELECT iccid19 FROM iot_card WHERE iccid19 = ANY ($1::text[]) AND deleted_at IS NULL
-    GROUP BY iccid19 HAVING count(*) > 1 AND bool_and(iccid <> iccid19)
+    SELECT n.iccid19
+    FROM unnest($1::text[]) AS n (iccid19)
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS cards, bool_or(iccid = n.iccid19) AS has_equal FROM iot_card
+            WHERE iccid19 = n.iccid19 AND deleted_at IS NULL) AS c
+    WHERE c.cards > 1 AND NOT c.has_equal
 """
 
 
