@@ -5,6 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from tests.cli.console import Console
+from tests.cli.stopped_cards import stop_for_usage
 from tests.polling.plant import add_account, add_cards
 
 from junhong_cmp.cards.usage import billing_cycle
@@ -36,6 +37,7 @@ async def test_plans_and_those_only_cards_name(pool: Pool, plan: Console) -> Non
         "cards": 2,
         "old_quota_kb": 30_720,
         "cards_to_stop": 0,
+        "cards_to_resume": 0,
         "saved": True,
     }
     page = await plan("ls")
@@ -51,6 +53,17 @@ async def test_a_smaller_plan_tells_how_many_cards_are_over_it(pool: Pool, plan:
     )
     page = await plan("set", "demo", "S", "--quota", "512KB", "-n")
     assert "现有 2 张卡已达停机条件" in page
+    assert "复机" not in page
+
+
+async def test_a_larger_plan_tells_how_many_cards_come_back(pool: Pool, plan: Console) -> None:
+    account = await add_account(pool, "demo", protect_enabled=True)
+    cards = await add_cards(pool, account, 3, plan="S")
+    await stop_for_usage(pool, account, cards, used_kb=512)
+    assert "复机" not in await plan("set", "demo", "S", "--quota", "512KB")
+    page = await plan("set", "demo", "S", "--quota", "513KB", "-n")
+    assert "有 3 张因用量停机的卡不再超限，Worker 将逐张判定并复机" in page
+    assert (await plan.json("set", "demo", "S", "--quota", "1MB"))["cards_to_resume"] == 3
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,10 @@
 
 import pytest
 from tests.cli.pooled_cards import use
+from tests.cli.stopped_cards import stop_for_usage
 from tests.polling.plant import add_account, add_cards
 
-from junhong_cmp.cards.model import CarrierAccount
+from junhong_cmp.cards.model import CarrierAccount, StopReason
 from junhong_cmp.cards.pool_store import list_pool_use, put_cards
 from junhong_cmp.cli.pool_edit import PoolChange, PoolEdit
 from junhong_cmp.db.pool import Pool
@@ -57,6 +58,18 @@ async def test_cards_over_the_new_line_are_counted_by_what_they_have_used_by_now
     assert (await apply(pool, account, PoolEdit("池", 601, None))).cards_to_stop == 0
     change = await apply(pool, account, PoolEdit("池", 600, None))
     assert (change.cards_to_stop, change.pool.used_kb, change.pool.cards) == (stops, 600, 2)
+
+
+async def test_cards_below_the_raised_line_are_counted_to_come_back(pool: Pool) -> None:
+    account = await add_account(pool, protect_enabled=True)
+    cards = await add_cards(pool, account, 2)
+    made = (await apply(pool, account, PoolEdit("池", 600, None))).pool
+    async with pool.acquire() as conn:
+        await put_cards(conn, account.id, made.id, [card.id for card in cards])
+    await stop_for_usage(pool, account, cards, used_kb=300, reason=StopReason.POOL)
+    assert (await apply(pool, account, PoolEdit("池", 599, None))).cards_to_resume == 0
+    change = await apply(pool, account, PoolEdit("池", 601, None))
+    assert (change.cards_to_resume, change.cards_to_stop) == (2, 0)
 
 
 async def test_an_account_whose_zone_nobody_knows_has_no_total(pool: Pool) -> None:

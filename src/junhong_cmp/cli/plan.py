@@ -21,11 +21,12 @@ from junhong_cmp.polling.rule_editor import RuleRefusedError
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A plan before and after, and how many cards the rules would stop with it."""
+    """A plan before and after, and how many cards the rules would stop with it, and give back."""
 
     old_kb: int | None
     plan: PlanUse
     to_stop: int
+    to_resume: int
 
 
 def register(app: typer.Typer) -> None:
@@ -83,14 +84,18 @@ def set_plan(
 
     change = PollingAccess(config_file, postgres_dsn).run("套餐未保存", work)
     if as_json:
-        old = {"old_quota_kb": change.old_kb, "cards_to_stop": change.to_stop, "saved": not dry_run}
-        print_json({**change.plan._asdict(), **old})
+        effects = {"cards_to_stop": change.to_stop, "cards_to_resume": change.to_resume}
+        print_json({**change.plan._asdict(), "old_quota_kb": change.old_kb, **effects, "saved": not dry_run})
         return
     verb = "校验通过，未改动" if dry_run else "已新建" if change.old_kb is None else "已修改"
     volumes = f"{volume_text(change.old_kb)} → {volume_text(quota_kb)}"
     typer.echo(f"套餐 {name} {verb}：{volumes}，{change.plan.cards} 张卡")
     if change.to_stop:
         typer.echo(f"提示：账号 {account} 现有 {change.to_stop} 张卡已达停机条件，Worker 将逐张判定并停机")
+    if change.to_resume:
+        typer.echo(
+            f"提示：账号 {account} 有 {change.to_resume} 张因用量停机的卡不再超限，Worker 将逐张判定并复机"
+        )
 
 
 def remove(
@@ -124,14 +129,15 @@ async def _change(conn: Conn, code: str, wanted: PlanUse, *, dry_run: bool) -> C
         before = {plan.name: plan.quota_kb for plan in await list_plan_use(conn, account.id)}
         await record_plan(conn, account.id, wanted.name, wanted.quota_kb or 0)
         (plan,) = [each for each in await list_plan_use(conn, account.id) if each.name == wanted.name]
-        to_stop = 0
+        now, to_stop = datetime.now(UTC), 0
         if account.protect_enabled:
-            to_stop = await count_candidates(conn, account, SweepCause.USAGE, datetime.now(UTC))
+            to_stop = await count_candidates(conn, account, SweepCause.USAGE, now)
+        to_resume = await count_candidates(conn, account, SweepCause.RAISED, now)
     except BaseException:
         await transaction.rollback()
         raise
     await (transaction.rollback() if dry_run else transaction.commit())
-    return Change(before.get(wanted.name), plan, to_stop)
+    return Change(before.get(wanted.name), plan, to_stop, to_resume)
 
 
 def _print_table(plans: list[PlanUse]) -> None:

@@ -144,6 +144,11 @@ def _tell(change: PoolChange, *, dry_run: bool) -> None:
             f"提示：账号 {pool.account} 现有 {change.cards_to_stop} 张卡因流量池已达停机条件，"
             "Worker 将在 5 分钟内逐张判定并停机"
         )
+    if change.cards_to_resume:
+        typer.echo(
+            f"提示：账号 {pool.account} 有 {change.cards_to_resume} 张因用量停机的卡不再超限，"
+            "Worker 将在 5 分钟内逐张判定并复机"
+        )
 
 
 def _print_table(pools: list[PoolUse]) -> None:

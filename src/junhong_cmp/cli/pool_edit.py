@@ -14,12 +14,13 @@ from junhong_cmp.polling.rule_editor import RuleRefusedError
 
 @dataclass(frozen=True, slots=True)
 class PoolChange:
-    """A pool as it was, as it is now, and how many of its account's cards their pools would stop."""
+    """A pool as it was, as it is now, and how many of its account's cards would be stopped, or given back."""
 
     old_capacity_kb: int | None
     old_threshold_kb: int | None
     pool: PoolUse
     cards_to_stop: int
+    cards_to_resume: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +63,11 @@ class PoolEdit:
         (pool,) = await list_pool_use(conn, account.id, self.name)
         await recount(conn, account, [pool.id])
         (pool,) = await list_pool_use(conn, account.id, self.name)
-        to_stop = 0
+        now, to_stop = datetime.now(UTC), 0
         if account.protect_enabled:
-            to_stop = await count_candidates(conn, account, SweepCause.POOL, datetime.now(UTC))
-        return PoolChange(old and old.capacity_kb, old and old.threshold_kb, pool, to_stop)
+            to_stop = await count_candidates(conn, account, SweepCause.POOL, now)
+        to_resume = await count_candidates(conn, account, SweepCause.RAISED, now)
+        return PoolChange(old and old.capacity_kb, old and old.threshold_kb, pool, to_stop, to_resume)
 
 
 async def recount(conn: Conn, account: CarrierAccount, pool_ids: list[int]) -> None:
