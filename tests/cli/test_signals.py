@@ -1,8 +1,10 @@
 """What a signal does in each phase, in a process of its own."""
 
+import json
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.worker_process import ROOT, environment
@@ -18,22 +20,40 @@ TERM = "os.kill(os.getpid(), signal.SIGTERM)\n"
 INT = "os.kill(os.getpid(), signal.SIGINT)\n"
 
 
-def outcome(script: str) -> tuple[int, str]:
-    result = subprocess.run(
+def ended(script: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [sys.executable, "-c", PRELUDE + script + "print('still here', flush=True)\nsys.exit(7)"],
-        env=environment(),
+        env=environment(**variables),
         cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=20,
         check=False,
     )
+
+
+def outcome(script: str) -> tuple[int, str]:
+    result = ended(script)
     return result.returncode, result.stdout
 
 
 @pytest.mark.parametrize("send", [TERM, INT])
 def test_while_nothing_is_open_it_ends_at_once_and_cleanly(send: str) -> None:
     assert outcome(send) == (0, "")
+
+
+@pytest.mark.parametrize(("send", "name"), [(TERM, "SIGTERM"), (INT, "SIGINT")])
+def test_an_end_before_the_log_is_set_up_is_told_in_one_line_of_it(send: str, name: str) -> None:
+    record = json.loads(ended(send).stderr)
+    assert (record["level"], record["signal"]) == ("info", name)
+    assert record["event"] == "尚未启动即收到退出信号，直接退出"
+    assert datetime.now(UTC) - datetime.fromisoformat(record["time"]) < timedelta(minutes=1)
+    plain = ended(send, JUNHONG_LOG_FORMAT="console").stderr
+    assert plain.endswith(f"Z 尚未启动即收到退出信号，直接退出 signal={name}\n")
+
+
+def test_nobody_who_hears_of_it_changes_nothing() -> None:
+    assert outcome("os.close(2)\n" + TERM) == (0, "")
 
 
 def test_once_somebody_listens_they_are_told() -> None:

@@ -5,13 +5,17 @@ Imports only the standard library's lightest modules: it is loaded before anythi
 
 import os
 import signal
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from enum import Enum, auto
 from types import FrameType
-from typing import Final
 
-STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
-SIGNAL_EXIT_BASE: Final = 128
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+SIGNAL_EXIT_BASE = 128
+
+_STANDARD_ERROR = 2
+_EARLY_END = "尚未启动即收到退出信号，直接退出"
 
 
 class _Phase(Enum):
@@ -23,7 +27,8 @@ class _Phase(Enum):
 class StopSignals:
     """Stop signals turn SIGTERM and SIGINT into one clean stop, and a second one into an immediate end.
 
-    The first signal ends the process with 0: at once while nothing is open, else by way of the listener.
+    The first signal ends the process with 0: at once while nothing is open, which one line of the log then
+    tells, else by way of the listener.
     The second ends it at once with 128+n, whatever it is doing.
     """
 
@@ -56,6 +61,18 @@ class StopSignals:
             os._exit(SIGNAL_EXIT_BASE + number)
         self._received = signal.Signals(number)
         if self._phase is _Phase.NOTHING_OPEN:
+            _tell_of_early_end(self._received)
             os._exit(0)
         if self._phase is _Phase.RUNNING and self._on_stop is not None:
             self._on_stop(self._received)
+
+
+def _tell_of_early_end(number: signal.Signals) -> None:
+    """Write the line the log would have: it may not be set up yet, and an import may be under way."""
+    wished = os.environ.get("JUNHONG_LOG_FORMAT", "")
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    line = f'{{"time":"{at}","level":"info","event":"{_EARLY_END}","signal":"{number.name}"}}\n'
+    if wished == "console" or (wished != "json" and os.isatty(_STANDARD_ERROR)):
+        line = f"{at} {_EARLY_END} signal={number.name}\n"
+    with suppress(OSError):  # nobody listens any more
+        os.write(_STANDARD_ERROR, line.encode())
