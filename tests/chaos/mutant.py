@@ -20,6 +20,7 @@ CLAIM_TESTS: Final = (
 )
 """In the order they run in: what takes long is not asked about a mutant that something else has noticed."""
 SLOT_TESTS: Final = ("tests/polling/test_concurrency.py",)
+LOAD_TESTS: Final = ("tests/polling/test_account_load.py",)
 LEASE_TESTS: Final = ("tests/leadership/test_lease_store.py",)
 
 
@@ -79,6 +80,14 @@ MUTANTS: Final = {
         ),
     ),
     "card-in-flight-twice": Mutant("admit", ((_IN_FLIGHT, "(has_riders and"),), tests=SLOT_TESTS),
+    "admitted-by-the-configured-rate": Mutant(
+        "admit",
+        (("granted_rate(KEYS[4], tonumber(ARGV[2]), now_us)", "tonumber(ARGV[2])"),),
+        tests=LOAD_TESTS,
+    ),
+    "lowered-by-each-refusal": Mutant(
+        "ease", (("if passed >= 0 and passed < tonumber(ARGV[2]) then", "if false then"),), tests=LOAD_TESTS
+    ),
     "slot-of-another-released": Mutant(
         "release",
         (("if lease and tonumber(lease) == tonumber(ARGV[i + 1]) then", "if lease then"),),
