@@ -75,11 +75,28 @@ async def test_a_dry_run_tells_what_would_be_stopped_and_changes_nothing(
         "cards": 3,
         "changed": 3,
         "cards_to_stop": 2,
+        "cards_to_resume": 0,
         "hints": [],
         "saved": False,
     }
     assert await told(redis) == []
     assert await pool.fetchval("SELECT count(*) FROM iot_card WHERE version > 1") == 0
+
+
+async def test_cards_that_a_raised_threshold_brings_back_are_told(pool: Pool, card: Console) -> None:
+    account = await add_account(pool, protect_enabled=True)
+    cards = await add_cards(pool, account, 3)
+    cycle = billing_cycle(datetime.now(UTC), 1, ZoneInfo("Asia/Shanghai"))
+    await pool.execute(
+        "UPDATE iot_card SET status = 'suspended', cycle = $1, cycle_used_kb = 600, threshold_kb = 500,"
+        " stop_reason = CASE WHEN id = $2 THEN 'manual' ELSE 'threshold' END",
+        cycle,
+        cards[2].id,
+    )
+    numbers = [each.iccid for each in cards]
+    assert "其中" not in await card("set", *numbers, "--threshold", "600KB", "-n")
+    said = await card("set", *numbers, "--threshold", "601KB")
+    assert "提示：其中 2 张因用量停机、不再超限，Worker 将逐张判定并复机" in said
 
 
 async def test_a_silent_redis_keeps_the_change_and_is_told(pool: Pool, card: Console) -> None:

@@ -86,5 +86,7 @@ def _tell(outcome: Outcome, edit: LimitEdit, *, dry_run: bool) -> None:
     typer.echo(f"{verb} {outcome.changed} 张卡：{'，'.join(changes)}{rest}")
     if outcome.cards_to_stop:
         typer.echo(f"提示：其中 {outcome.cards_to_stop} 张已达停机条件，Worker 将逐张判定并停机")
+    if outcome.cards_to_resume:
+        typer.echo(f"提示：其中 {outcome.cards_to_resume} 张因用量停机、不再超限，Worker 将逐张判定并复机")
     for hint in outcome.hints:
         typer.echo(f"提示：{hint}")

@@ -2,38 +2,32 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final
 
 from junhong_cmp.asynq.client import Client
 from junhong_cmp.asynq.connection import open_redis
 from junhong_cmp.cards.account_store import list_accounts
 from junhong_cmp.cards.limit_edit import LimitEdit, record_limits
-from junhong_cmp.cards.limit_store import load_plan_quotas
-from junhong_cmp.cards.limits import CardLimits
-from junhong_cmp.cards.model import Card, CarrierAccount
-from junhong_cmp.cards.protection import IN_SERVICE, exceeded_limit
-from junhong_cmp.cards.usage import billing_cycle
+from junhong_cmp.cards.model import Card
 from junhong_cmp.cli.card_choice import cards_with, portions, some_of
+from junhong_cmp.cli.card_set_forecast import Forecast
 from junhong_cmp.cli.service_errors import explained
 from junhong_cmp.config import Settings
 from junhong_cmp.db.pool import Conn, Pool
 from junhong_cmp.db.retrying import in_transaction
 from junhong_cmp.polling.card_tasks import CardTasks
-from junhong_cmp.polling.protection import billing_terms
-
-Quotas = dict[tuple[int, str], int]
 
 _NOT_TOLD: Final = "已保存，但未能让 Worker 立即判定，定时检查会在一小时内补上"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How many cards were meant, how many an edit changes, and how many the rules would stop with it."""
+    """How many cards were meant, how many an edit changes, and how many the rules would stop or give back."""
 
     cards: int
     changed: int
     cards_to_stop: int
+    cards_to_resume: int
     hints: tuple[str, ...] = ()
 
 
@@ -43,14 +37,15 @@ async def apply_edit(
     """Change the cards unless it is a dry run; return what that meant."""
     async with pool.acquire() as conn:
         cards = await cards_with(conn, numbers)
-        accounts = {account.id: account for account in await list_accounts(conn)}
-    quotas = await load_plan_quotas(pool)
+        accounts = await list_accounts(conn)
+    forecast = await Forecast.load(pool, cards, accounts)
     edited = [(card, edit.applied_to(card)) for card in cards]
     outcome = Outcome(
         cards=len(cards),
         changed=sum(before != after for before, after in edited),
-        cards_to_stop=sum(_is_to_stop(after, accounts[after.account_id], quotas) for _, after in edited),
-        hints=_hints(edit, cards, accounts, quotas),
+        cards_to_stop=sum(forecast.is_to_stop(after) for _, after in edited),
+        cards_to_resume=sum(forecast.is_to_resume(*pair) for pair in edited),
+        hints=_hints(edit, cards, forecast),
     )
     if not dry_run:
         await _save(pool, settings, [card.id for card in cards], edit)
@@ -77,25 +72,10 @@ async def _save(pool: Pool, settings: Settings, card_ids: Sequence[int], edit: L
             await redis.aclose()
 
 
-def _is_to_stop(card: Card, account: CarrierAccount, quotas: Quotas) -> bool:
-    terms = billing_terms(account)
-    if terms is None or not account.protect_enabled or card.status not in IN_SERVICE:
-        return False
-    limits = CardLimits(quotas.get((account.id, card.plan or "")))
-    cycle = billing_cycle(datetime.now(UTC), terms.billing_day, terms.tz)
-    return exceeded_limit(card, limits, cycle) is not None
-
-
-def _hints(
-    edit: LimitEdit, cards: Sequence[Card], accounts: dict[int, CarrierAccount], quotas: Quotas
-) -> tuple[str, ...]:
+def _hints(edit: LimitEdit, cards: Sequence[Card], forecast: Forecast) -> tuple[str, ...]:
     if not isinstance(edit.plan, str):
         return ()
-    unknown = sorted(
-        accounts[account_id].code
-        for account_id in {card.account_id for card in cards}
-        if (account_id, edit.plan) not in quotas
-    )
-    if not unknown:
+    codes = forecast.codes_without(cards, edit.plan)
+    if not codes:
         return ()
-    return (f"账号 {some_of(unknown)} 的套餐 {edit.plan} 未设流量，不限制用量；用 junhong plan set 设定",)
+    return (f"账号 {some_of(codes)} 的套餐 {edit.plan} 未设流量，不限制用量；用 junhong plan set 设定",)

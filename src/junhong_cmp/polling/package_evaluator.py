@@ -1,7 +1,8 @@
-"""Used against threshold, plan and pool: alerts raised, and cards handed over that are to be stopped."""
+"""Used against threshold, plan and pool: alerts raised, cards handed over to be stopped or given back."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 import structlog
 
@@ -21,6 +22,8 @@ from junhong_cmp.db.retrying import in_transaction
 from junhong_cmp.polling.card_tasks import CardTasks
 from junhong_cmp.polling.config_manager import PollingConfigManager
 from junhong_cmp.polling.protection import ProtectionJudge, billing_terms
+
+_HANDED_OVER: Final = frozenset({ProtectionAction.STOP, ProtectionAction.RESUME_RAISED})
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -59,7 +62,7 @@ class PackageEvaluator:
         decisions = await self._judge.decide(cards, accounts)  # counts the pools too: alerts go by that
         await self._raise_alerts([card for card in cards if card.id in decisions], accounts)
         await self._tasks.protect(
-            card_id for card_id, decision in decisions.items() if decision.action is ProtectionAction.STOP
+            card_id for card_id, decision in decisions.items() if decision.action in _HANDED_OVER
         )
         return [None] * len(card_ids)
 

@@ -73,6 +73,17 @@ async def test_a_raised_plan_brings_back_what_was_stopped_for_it(
     ]
 
 
+async def test_whoever_has_the_usage_looked_at_anew_need_not_wait_for_a_sweep(
+    plant: Plant, rules: RuleParts, protected: CarrierAccount
+) -> None:
+    (card,) = await stopped(plant, rules, protected)
+    await rules.evaluator.evaluate([card.id])
+    assert await rules.handed_over() == []
+    await record_plan(plant.pool, protected.id, "S", 2000)
+    await rules.evaluator.evaluate([card.id])
+    assert await rules.handed_over() == [card.id]
+
+
 async def test_another_limit_still_exceeded_keeps_it_stopped(
     plant: Plant, rules: RuleParts, protected: CarrierAccount
 ) -> None:
