@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -51,6 +52,26 @@ async def admin(postgres_dsn: str) -> AsyncIterator[asyncpg.Connection]:
     conn = await asyncpg.connect(postgres_dsn)
     yield conn
     await conn.close()
+
+
+@asynccontextmanager
+async def behind_a_proxy(
+    plant: Plant, dsn: str, redis: Redis, clock: FakeClock
+) -> AsyncIterator[tuple[FaultProxy, RuleParts]]:
+    """Yield a proxy before PostgreSQL, and the rules at work through it."""
+    parts = urlsplit(dsn)
+    place = parse_qs(parts.query)
+    host, port = place.get("host", [parts.hostname or ""])[0], place.get("port", ["5432"])[0]
+    async with FaultProxy(f"unix://{host}/.s.PGSQL.{port}") as proxy:
+        proxied = f"postgresql://{parts.username or 'postgres'}@127.0.0.1:{proxy.port}{parts.path}"
+        pool = await open_pool(proxied, max_size=4)
+        through = Plant(pool, proxied, redis, gateway=plant.gateway)
+        try:
+            await through.config.refresh()
+            yield proxy, RuleParts(through, clock)
+        finally:
+            await through.close()
+            await pool.close()
 
 
 async def test_d1_the_answer_to_a_stop_comes_while_the_database_restarts(
@@ -137,26 +158,14 @@ async def test_d5_a_table_that_is_locked_makes_a_stop_wait_without_a_call(
 async def test_d6_a_placed_operation_whose_commit_was_not_answered_is_found_and_sent_once(
     plant: Plant, redis: Redis, card: Card, postgres_dsn: str, clock: FakeClock
 ) -> None:
-    parts = urlsplit(postgres_dsn)
-    host = parse_qs(parts.query).get("host", [parts.hostname or ""])[0]
-    target = f"unix://{host}/.s.PGSQL.{parse_qs(parts.query).get('port', ['5432'])[0]}"
-    async with FaultProxy(target) as proxy:
-        dsn = f"postgresql://{parts.username or 'postgres'}@127.0.0.1:{proxy.port}{parts.path}"
-        pool = await open_pool(dsn, max_size=4)
-        through = Plant(pool, dsn, redis, gateway=plant.gateway)
-        rules = RuleParts(through, clock)
-        try:
-            await through.config.refresh()
-            proxy.cut_after(b"INSERT INTO card_operation")
-            with pytest.raises(PutBack, match="依赖暂不可用"):
-                await rules.run_protect(card)
-            assert plant.gateway.calls == []
+    async with behind_a_proxy(plant, postgres_dsn, redis, clock) as (proxy, rules):
+        proxy.cut_after(b"INSERT INTO card_operation")
+        with pytest.raises(PutBack, match="依赖暂不可用"):
             await rules.run_protect(card)
-            assert await rules.operations() == STOPPED
-            assert plant.gateway.calls == [("stop", card.id)]
-        finally:
-            await through.close()
-            await pool.close()
+        assert plant.gateway.calls == []
+        await rules.run_protect(card)
+        assert await rules.operations() == STOPPED
+        assert plant.gateway.calls == [("stop", card.id)]
 
 
 STATEMENTS = {
@@ -174,30 +183,18 @@ STATEMENTS = {
 async def test_d6_whichever_answer_of_the_database_is_lost_the_card_is_stopped_once(
     plant: Plant, redis: Redis, card: Card, postgres_dsn: str, clock: FakeClock, statement: str
 ) -> None:
-    parts = urlsplit(postgres_dsn)
-    host = parse_qs(parts.query).get("host", [parts.hostname or ""])[0]
-    target = f"unix://{host}/.s.PGSQL.{parse_qs(parts.query).get('port', ['5432'])[0]}"
-    async with FaultProxy(target) as proxy:
-        dsn = f"postgresql://{parts.username or 'postgres'}@127.0.0.1:{proxy.port}{parts.path}"
-        pool = await open_pool(dsn, max_size=4)
-        through = Plant(pool, dsn, redis, gateway=plant.gateway)
-        rules = RuleParts(through, clock)
-        try:
-            await through.config.refresh()
-            proxy.cut_after(STATEMENTS[statement])
-            with pytest.raises(PutBack, match="依赖暂不可用"):
-                await rules.run_protect(card)
-            for _ in range(3):
-                await rules.run_protect(card)
-                clock.advance(ASK_AFTER * 2)
-                await rules.followup().run(asyncio.Event())
-            assert await rules.operations() == STOPPED
-            assert (await rules.reload(card)).stop_reason is StopReason.THRESHOLD
-            stops = [operation for operation, _ in plant.gateway.calls if operation == "stop"]
-            assert len(stops) == 1, plant.gateway.calls
-        finally:
-            await through.close()
-            await pool.close()
+    async with behind_a_proxy(plant, postgres_dsn, redis, clock) as (proxy, rules):
+        proxy.cut_after(STATEMENTS[statement])
+        with pytest.raises(PutBack, match="依赖暂不可用"):
+            await rules.run_protect(card)
+        for _ in range(3):
+            await rules.run_protect(card)
+            clock.advance(ASK_AFTER * 2)
+            await rules.followup().run(asyncio.Event())
+        assert await rules.operations() == STOPPED
+        assert (await rules.reload(card)).stop_reason is StopReason.THRESHOLD
+        stops = [operation for operation, _ in plant.gateway.calls if operation == "stop"]
+        assert len(stops) == 1, plant.gateway.calls
 
 
 async def test_d9_a_card_deleted_while_it_is_stopped_stays_deleted(
