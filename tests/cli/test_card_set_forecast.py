@@ -11,7 +11,7 @@ from junhong_cmp.cards.limit_store import record_plan
 from junhong_cmp.cards.model import Card, CardStatus, StopReason
 from junhong_cmp.cards.pool_store import list_pool_use, put_cards, record_pool, recount_pools
 from junhong_cmp.cards.store import load_cards
-from junhong_cmp.cards.usage import billing_cycle
+from junhong_cmp.cards.usage import CycleId, billing_cycle
 from junhong_cmp.cli.card_set_forecast import Forecast
 from junhong_cmp.db.pool import Pool
 
@@ -79,8 +79,7 @@ async def test_its_pool_counts_as_well(pool: Pool) -> None:
     (made,) = await list_pool_use(pool)
     async with pool.acquire() as conn:
         await put_cards(conn, card.account_id, made.id, [card.id])
-        assert card.cycle is not None
-        await recount_pools(conn, [made.id], card.cycle)
+        await recount_pools(conn, [made.id], CycleId(card.cycle or ""))
     owner = await add_account(pool, protect_enabled=True)
     assert (await Forecast.load(pool, [card], [owner])).is_to_stop(card)
 

@@ -127,3 +127,11 @@ async def test_a_wrong_duration_is_refused_before_anything_starts(data_folder: P
         assert await run.finish(10) == 2
     assert "soon" in run.err
     assert not (data_folder / "data").exists()
+
+
+async def test_a_log_that_cannot_be_there_is_refused_before_anything_starts(data_folder: Path) -> None:
+    log = data_folder / "absent" / "requests.jsonl"
+    async with up(data_folder / "data", "--simulator-log", str(log)) as run:
+        assert await run.finish(10) == 1
+    assert f"--simulator-log 无法写入 {log}：文件夹 {log.parent} 不存在" in run.err
+    assert not (data_folder / "data").exists()
