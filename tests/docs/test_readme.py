@@ -85,6 +85,13 @@ def test_both_languages_show_the_same_commands() -> None:
     assert commands_of("README.zh-CN.md") == COMMANDS
 
 
+def test_both_languages_name_the_same_things() -> None:
+    english, chinese = (
+        set(re.findall(r"`[^`\n]+`", (ROOT / name).read_text(encoding="utf-8"))) for name in READMES
+    )
+    assert english == chinese
+
+
 @pytest.mark.parametrize("name", READMES)
 def test_the_table_lists_the_commands_there_are(name: str) -> None:
     listed = re.findall(r"^\| `junhong ([a-z-]+)", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE)
