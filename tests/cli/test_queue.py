@@ -21,6 +21,17 @@ async def test_ls(redis: Redis, junhong: Console) -> None:
     assert all(text in table for text in (QUEUE, "待处理", "聚合中", "今日失败"))
 
 
+async def test_ls_cuts_no_name_and_no_figure_off_in_a_narrow_window(redis: Redis, junhong: Console) -> None:
+    await put(redis, "a", "b")
+    junhong.env["COLUMNS"] = "80"
+    table = await junhong("queue", "ls")
+    assert QUEUE in table
+    assert "…" not in table
+    del junhong.env["COLUMNS"]
+    piped = await junhong("queue", "ls")
+    assert all(text in piped for text in ("待处理", "今日失败")), "a pipe has no limit"
+
+
 async def test_inspect(redis: Redis, junhong: Console) -> None:
     await put(redis, "a", "b")
     await finish(redis, [AckKind.DONE, AckKind.ARCHIVE])

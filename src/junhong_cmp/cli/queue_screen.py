@@ -8,6 +8,7 @@ from rich.table import Table
 
 from junhong_cmp.asynq.inspector_check import CheckReport, Fault, Remedy
 from junhong_cmp.asynq.inspector_types import DailyStats, GroupInfo, QueueInfo
+from junhong_cmp.cli.tables import open_console, open_table
 
 _FAULTS: Mapping[Fault, str] = {
     Fault.GHOST: "编号没有任务",
@@ -53,27 +54,28 @@ def print_queues(queues: Iterable[QueueInfo]) -> None:
         "今日处理",
         "今日失败",
     )
-    table = Table(*names, title="任务队列")
+    table = open_table(*names, title="任务队列")
+    table.columns[0].no_wrap = True
     for queue in queues:
         name = f"{queue.queue}（已暂停）" if queue.paused else queue.queue
         counts = (queue.pending, queue.active, queue.scheduled, queue.retry, queue.archived, queue.completed)
         waited = f"{queue.latency.total_seconds():.1f} s"
         today = (queue.processed_today, queue.failed_today)
         _add(table, name, queue.size, *counts, queue.aggregating, waited, *today)
-    Console().print(table)
+    open_console().print(table)
 
 
 def print_queue(queue: QueueInfo, groups: Sequence[GroupInfo], history: Sequence[DailyStats]) -> None:
     """Print all there is about one queue."""
     print_queues([queue])
-    console = Console()
+    console = open_console()
     console.print(f"累计处理 {queue.processed_total}，累计失败 {queue.failed_total}", highlight=False)
     if groups:
-        table = Table("分组", "任务数", title="聚合分组")
+        table = open_table("分组", "任务数", title="聚合分组")
         for group in groups:
             _add(table, group.group, group.size)
         console.print(table)
-    table = Table("日期（UTC）", "处理", "失败", title="按日统计")
+    table = open_table("日期（UTC）", "处理", "失败", title="按日统计")
     for day in history:
         _add(table, day.day, day.processed, day.failed)
     console.print(table)

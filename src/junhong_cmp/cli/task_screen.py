@@ -3,19 +3,19 @@
 from collections.abc import Iterable
 from datetime import timedelta
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from junhong_cmp.asynq.inspector_types import TaskDetails
 from junhong_cmp.cli.inspection import STATE_NAMES, moment, text_of
+from junhong_cmp.cli.tables import open_console, open_table
 
 _SHOWN_CHARACTERS = 60
 
 
 def print_tasks(tasks: Iterable[TaskDetails]) -> None:
     """Print one row a task."""
-    table = Table("编号", "类型", "载荷", "重试", "下次执行", "最近错误", "备注")
+    table = open_table("编号", "类型", "载荷", "重试", "下次执行", "最近错误", "备注")
     for task in tasks:
         cells = (
             task.id,
@@ -27,7 +27,7 @@ def print_tasks(tasks: Iterable[TaskDetails]) -> None:
             _note(task),
         )
         table.add_row(*(escape(cell) for cell in cells))
-    Console().print(table)
+    open_console().print(table)
 
 
 def print_task(task: TaskDetails) -> None:
@@ -55,7 +55,7 @@ def print_task(task: TaskDetails) -> None:
     table = Table.grid(padding=(0, 2))
     for name, value in rows.items():
         table.add_row(name, escape(value or "-"))
-    Console().print(table)
+    open_console().print(table)
 
 
 def _note(task: TaskDetails) -> str:
