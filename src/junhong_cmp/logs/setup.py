@@ -68,10 +68,7 @@ def configure(
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())
-    for name in _QUIET:
-        logging.getLogger(name).setLevel(max(root.level, logging.WARNING))
-    for name in _REPEATING:
-        logging.getLogger(name).setLevel(max(root.level, logging.ERROR))
+    _quieten(root.level)
     logging.captureWarnings(capture=True)
     structlog.configure(
         processors=[
@@ -84,6 +81,13 @@ def configure(
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
+
+
+def _quieten(level: int) -> None:
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(max(level, logging.WARNING))
+    for name in _REPEATING:
+        logging.getLogger(name).setLevel(max(level, logging.ERROR))
 
 
 def _shared_processors(context: dict[str, str]) -> list[Processor]:
