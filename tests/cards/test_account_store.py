@@ -49,7 +49,8 @@ async def test_defaults_are_those_of_the_schema(pool: Pool) -> None:
     await pool.execute("INSERT INTO carrier_account (code, carrier) VALUES ('by-sql', 'cmcc')")
     async with pool.acquire() as conn:
         accounts = await list_accounts(conn)
-        assert await find_account(conn, "nobody") is None
+        for nobody in ("nobody", "no\0body", "no\udcffbody"):
+            assert await find_account(conn, nobody) is None
     by_code, by_sql = (
         {name: getattr(each, name) for name in each.__dataclass_fields__ if name not in {"id", "code"}}
         for each in accounts

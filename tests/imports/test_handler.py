@@ -232,11 +232,11 @@ async def test_a_redis_that_is_away_costs_no_retry(
     pool: asyncpg.Pool, storage: Storage, handler: CardImportHandler, put_file: PutFile
 ) -> None:
     task = await put_file(card_file([1]))
-    with pytest.raises(PutBack, match="依赖的服务暂不可用"):
+    with pytest.raises(PutBack, match="Redis 暂不可用"):
         await CardImportHandler(pool, storage, BrokenAnnouncements()).process_task(
             delivery(task.id, retried=25, max_retry=25)
         )
-    assert (await get_import(pool, task)).waits_for == "依赖的服务暂不可用：ConnectionError"
+    assert (await get_import(pool, task)).waits_for == "Redis 暂不可用：ConnectionError"
     await handler.process_task(delivery(task.id))
     assert (await get_import(pool, task)).status is ImportStatus.DONE
 

@@ -42,11 +42,3 @@ async def test_a_full_disk_is_full_and_keeps_what_it_had(tmp_path: Path) -> None
             await storage.put("a/result.csv", os.urandom(200_000))
         assert await storage.get("a/result.csv") == b"old"
         assert names_in(folder / "objects" / "a") == ["result.csv"]
-
-
-@pytest.mark.parametrize("key", ["a/b", "a"])
-async def test_a_folder_in_the_place_of_an_object_is_no_crash(tmp_path: Path, key: str) -> None:
-    (tmp_path / "objects" / key / "deeper").mkdir(parents=True)
-    storage = open_storage(f"file://{tmp_path}/objects")
-    with pytest.raises((StorageUnavailableError, StorageDeniedError)):
-        await storage.put(key, b"x")

@@ -86,9 +86,11 @@ async def test_what_is_not_there_is_said_and_deleting_it_is_fine(storage: Storag
         await storage.get("x")
 
 
-async def test_a_bucket_that_is_not_there_takes_nothing(service: tuple[str, int]) -> None:
-    with pytest.raises(StorageDeniedError, match="存储桶或存储目录不存在"):
-        await storage_at(*service, bucket="absent").put("x", b"1")
+async def test_a_bucket_that_is_not_there_takes_and_gives_nothing(service: tuple[str, int]) -> None:
+    absent = storage_at(*service, bucket="absent")
+    for call in (absent.put("x", b"1"), absent.get("x"), anext(absent.stream("x"))):
+        with pytest.raises(StorageDeniedError, match="存储桶不存在"):
+            await call
 
 
 async def test_a_refused_access_is_final_and_leaks_nothing() -> None:

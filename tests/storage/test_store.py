@@ -88,7 +88,18 @@ async def test_a_symbolic_link_out_of_the_root_is_refused(tmp_path: Path) -> Non
             await storage.get(key)
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+async def test_a_folder_that_went_away_may_come_back(tmp_path: Path) -> None:
+    storage = open_storage(f"file://{tmp_path}/objects")
+    await storage.put("x", b"1")
+    (tmp_path / "objects").rename(tmp_path / "elsewhere")
+    for call in (storage.get("x"), storage.put("x", b"2"), anext(storage.stream("x"))):
+        with pytest.raises(StorageUnavailableError, match=r"本地存储目录不存在：.*，可能没有挂载"):
+            await call
+    (tmp_path / "elsewhere").rename(tmp_path / "objects")
+    assert await storage.get("x") == b"1"
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.makedirs(path / "deeper")])
 async def test_what_is_no_file_is_neither_opened_nor_replaced(
     tmp_path: Path, make: Callable[[Path], None]
 ) -> None:

@@ -80,7 +80,9 @@ def described(account: CarrierAccount) -> NewAccount:
 
 
 async def find_account(conn: Conn, code: str) -> CarrierAccount | None:
-    """Return the account with this code, or None."""
+    """Return the account with this code, or None; what PostgreSQL can't even be asked for is nobody's code."""
+    if not code.isprintable():
+        return None
     row = await conn.fetchrow(_FIND, code)
     return None if row is None else account_from_row(row)
 

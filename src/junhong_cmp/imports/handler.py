@@ -6,7 +6,9 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
+import asyncpg
 import structlog
+from redis.exceptions import RedisError
 
 from junhong_cmp.asynq.errors import AsynqError, PutBack, SkipRetry
 from junhong_cmp.asynq.outages import is_outage as is_redis_outage
@@ -49,6 +51,11 @@ _REASONS: Final[Mapping[type[Exception], str]] = {
     StorageDeniedError: "文件无法读写：",
     StorageFullError: "结果文件无法保存，已导入的卡保留：",
 }
+_OUTAGES: Final[Mapping[type[Exception], str]] = {
+    RedisError: "Redis ",
+    asyncpg.PostgresError: "数据库",
+    asyncpg.InterfaceError: "数据库",
+}
 _NO_STORAGE_DELAY: Final = timedelta(minutes=1)
 _OUTAGE_DELAY: Final = timedelta(seconds=10)
 _SUPERSEDED_DELAY: Final = timedelta(seconds=15)
@@ -85,8 +92,7 @@ class CardImportHandler:
             raise await self._wait(import_id, _OUTAGE_DELAY, str(error)) from error
         except Exception as error:  # told apart here, raised again in every case
             if is_outage(error) or is_redis_outage(error):
-                reason = f"依赖的服务暂不可用：{type(error).__name__}"
-                raise await self._wait(import_id, _OUTAGE_DELAY, reason) from error
+                raise await self._wait(import_id, _OUTAGE_DELAY, _outage_of(error)) from error
             if task.retried >= task.max_retry and not isinstance(error, AsynqError):
                 await self._fail(self._importer, import_id, f"多次重试后仍失败：{type(error).__name__}")
             raise
@@ -172,3 +178,8 @@ class CardImportHandler:
                 rejected=done.rejected,
                 warned=done.warned,
             )
+
+
+def _outage_of(error: Exception) -> str:
+    named = next((name for kind, name in _OUTAGES.items() if isinstance(error, kind)), "依赖的服务")
+    return f"{named}暂不可用：{type(error).__name__}"

@@ -69,7 +69,7 @@ async def submit_import(
     if not choice.sheet.isprintable() or len(choice.sheet) > _SHEET_CHARS:
         raise FileRefusedError(f"工作表名称无效：{show(choice.sheet)}")
     async with pool.acquire() as conn:
-        account = await find_account(conn, account_code) if account_code.isprintable() else None
+        account = await find_account(conn, account_code)
     if account is None:
         raise AccountUnknownError(
             f"账号不存在：{show(account_code)}；junhong account ls 列出现有账号，junhong account add 新建"

@@ -10,7 +10,12 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import ObjectStore
 
-from junhong_cmp.storage.errors import ObjectMissingError, StorageDeniedError, StorageKeyError
+from junhong_cmp.storage.errors import (
+    ObjectMissingError,
+    StorageDeniedError,
+    StorageKeyError,
+    StorageUnavailableError,
+)
 from junhong_cmp.storage.faults import storage_fault
 from junhong_cmp.storage.keys import check_key
 from junhong_cmp.storage.location import open_store
@@ -18,6 +23,8 @@ from junhong_cmp.storage.location import open_store
 T = TypeVar("T")
 
 STREAM_CHUNK_BYTES: Final = 64 * 1024
+_NO_BUCKET: Final = "NoSuchBucket"
+"""The code of an S3 service; the client knows but one kind of absence."""
 
 
 def open_storage(url: str, *, timeout: timedelta = timedelta(seconds=30)) -> "Storage":
@@ -50,10 +57,7 @@ class Storage:
     async def put(self, key: str, data: bytes | Path) -> None:
         """Store ``data``, or the content of the file it names, replacing what was there, atomically."""
         await self._checked(key)
-        try:
-            await _translated(obstore.put_async(self._store, key, data))
-        except ObjectMissingError as error:
-            raise StorageDeniedError("存储桶或存储目录不存在") from error
+        await _translated(obstore.put_async(self._store, key, data))
         if self._root is not None:
             try:
                 await asyncio.to_thread((self._root / key).chmod, 0o600)
@@ -103,25 +107,26 @@ class Storage:
 
     async def _checked(self, key: str) -> None:
         check_key(key)
-        if self._root is not None and (
-            fault := await asyncio.to_thread(_fault_of, self._root / key, self._root)
-        ):
-            raise StorageKeyError(f"对象键无效：{fault}")
+        if self._root is not None:
+            await asyncio.to_thread(_check_place, self._root / key, self._root)
 
 
-def _fault_of(path: Path, root: Path) -> str | None:
-    """Return what is wrong with ``path``, where an object may be or is to come."""
+def _check_place(path: Path, root: Path) -> None:
+    """See that an object may be at ``path``, or come there."""
+    if not root.is_dir():  # it was there when the storage was opened
+        raise StorageUnavailableError(f"本地存储目录不存在：{root}，可能没有挂载")
     if path.is_symlink() or not path.parent.resolve().is_relative_to(root):
-        return "路径经符号链接离开了存储目录"
+        raise StorageKeyError("对象键无效：路径经符号链接离开了存储目录")
     if path.exists() and not path.is_file():
-        return "该处是目录、管道或设备，不是对象"
-    return None
+        raise StorageKeyError("对象键无效：该处是目录、管道或设备，不是对象")
 
 
 async def _translated(call: Awaitable[T]) -> T:
     try:
         return await call
     except FileNotFoundError as error:
+        if _NO_BUCKET in str(error):
+            raise StorageDeniedError("存储桶不存在") from error
         raise ObjectMissingError("对象不存在") from error
     except (BaseError, OSError) as error:
         raise storage_fault(error) from error
