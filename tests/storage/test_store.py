@@ -99,7 +99,7 @@ async def test_a_folder_that_went_away_may_come_back(tmp_path: Path) -> None:
     assert await storage.get("x") == b"1"
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.makedirs(path / "deeper")])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: (path / "deeper").mkdir(parents=True)])
 async def test_what_is_no_file_is_neither_opened_nor_replaced(
     tmp_path: Path, make: Callable[[Path], None]
 ) -> None:

@@ -80,7 +80,7 @@ def described(account: CarrierAccount) -> NewAccount:
 
 
 async def find_account(conn: Conn, code: str) -> CarrierAccount | None:
-    """Return the account with this code, or None; what PostgreSQL can't even be asked for is nobody's code."""
+    """Return the account with this code, or None; what PostgreSQL can't be asked for is nobody's code."""
     if not code.isprintable():
         return None
     row = await conn.fetchrow(_FIND, code)
