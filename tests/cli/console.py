@@ -10,7 +10,7 @@ class Console:
     """A console runs commands, of one group if it has one, and keeps what the last said on standard error."""
 
     def __init__(self, group: str | None, redis_url: str, postgres_dsn: str) -> None:
-        self.groups = () if group is None else (group,)
+        self.group = group
         self.env = {
             "JUNHONG_REDIS_URL": redis_url,
             "JUNHONG_POSTGRES_DSN": postgres_dsn,
@@ -19,7 +19,8 @@ class Console:
         self.errors = ""
 
     async def __call__(self, *arguments: str, code: int = 0) -> str:
-        async with WorkerProcess(self.env, arguments=(*self.groups, *arguments)) as command:
+        words = arguments if self.group is None else (self.group, *arguments)
+        async with WorkerProcess(self.env, arguments=words) as command:
             assert await command.wait_exit() == code, command.log_text + command.output
         self.errors = command.log_text
         return command.output
