@@ -67,6 +67,19 @@ def test_no_test_file_is_a_library() -> None:
     assert not borrowed, "what tests share belongs into a module of its own or a conftest.py"
 
 
+def test_every_exception_from_a_rule_has_its_reason() -> None:
+    exception = re.compile(r"# (noqa|type: ignore)\b(?!: [A-Z]+\d+(, [A-Z]+\d+)* - \w|\[[\w-]+\] +# \w)")
+    without = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for place in ("src", "tests", "benchmarks")
+        for path in (ROOT / place).rglob("*.py")
+        if ".venv" not in path.parts and path != Path(__file__)
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if exception.search(line)
+    ]
+    assert not without
+
+
 def test_no_lock_file_records_where_packages_came_from() -> None:
     for lock in (ROOT / "requirements.lock", ROOT / "benchmarks" / "requirements.lock"):
         assert "://" not in lock.read_text(encoding="utf-8")

@@ -1,4 +1,5 @@
 import asyncio
+from typing import Any
 
 import pytest
 from redis.asyncio import Connection
@@ -43,9 +44,9 @@ async def test_every_kind_of_client_has_such_connections() -> None:
         "redis-cluster://127.0.0.1:1": CancellableConnection,
         "redis-cluster://127.0.0.1:1?tls=true": CancellableSSLConnection,
     }.items():
-        client = open_redis(url)
-        later = client.nodes_manager.connection_kwargs["connection_class"]  # type: ignore[attr-defined]
-        at_first = [node.connection_class for node in client.startup_nodes]  # type: ignore[attr-defined]
+        client: Any = open_redis(url)
+        later = client.nodes_manager.connection_kwargs["connection_class"]
+        at_first = [node.connection_class for node in client.startup_nodes]
         assert all(issubclass(one, kind) for one in (later, *at_first))
         await client.aclose()
     for url in (
@@ -56,7 +57,7 @@ async def test_every_kind_of_client_has_such_connections() -> None:
         "redis-sentinel://127.0.0.1:1?master=m&tls=true",
     ):
         client = open_redis(url)
-        name = client.connection_pool.connection_class.__name__  # type: ignore[attr-defined]
+        name = client.connection_pool.connection_class.__name__
         assert name.startswith("Cancellable"), url
         await client.aclose()
 

@@ -1,7 +1,7 @@
 """Storages that can't do their part: said once, in a sentence, and not tried for ever."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 
 import asyncpg
@@ -58,7 +58,7 @@ async def test_no_room_for_the_result_is_a_clear_end_and_cards_stay(
 class ClosedStorage(Storage):
     """A storage whose objects this program may not read."""
 
-    async def stream(self, key: str, *, chunk_bytes: int = 0):  # type: ignore[no-untyped-def] # noqa: ANN201
+    async def stream(self, key: str, *, chunk_bytes: int = 0) -> AsyncGenerator[bytes, None]:
         raise StorageDeniedError("存储拒绝访问：没有读写权限，或凭据无效")
         yield b""
 

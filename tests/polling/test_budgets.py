@@ -1,5 +1,6 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 from redis.asyncio import Redis
 from tests.polling.samples import make_account
 
+from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.polling import keys
 from junhong_cmp.polling.budgets import BudgetBook, budgets_at
 from junhong_cmp.polling.concurrency import AccountConcurrency, Refusal, Slot
@@ -15,7 +17,7 @@ from junhong_cmp.polling.tasks import TaskType
 
 CARDDATA = TaskType.POLLING_CARDDATA
 ZONES = st.sampled_from(["Asia/Shanghai", "UTC", "America/Sao_Paulo", "Europe/Berlin", "Asia/Kathmandu"])
-INSTANTS = st.datetimes(datetime(2020, 1, 1), datetime(2035, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+INSTANTS = st.datetimes(datetime(2020, 1, 1), datetime(2035, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - see timezones
 
 
 def test_an_account_without_quotas_has_no_budgets() -> None:
@@ -60,8 +62,8 @@ def test_a_book_computes_anew_what_redis_says_is_over() -> None:
     assert timedelta(hours=22) < book.rest(tomorrow.day) <= timedelta(hours=25)
 
 
-async def acquire(concurrency: AccountConcurrency, account: object, *cards: int) -> list[object]:
-    return list(await concurrency.acquire_batch(account, CARDDATA, cards))  # type: ignore[arg-type]
+async def acquire(concurrency: AccountConcurrency, account: CarrierAccount, *cards: int) -> list[object]:
+    return list(await concurrency.acquire_batch(account, CARDDATA, cards))
 
 
 async def test_no_more_calls_than_the_budget_over_all_processes(redis: Redis) -> None:
@@ -97,13 +99,13 @@ async def test_the_month_refuses_what_the_day_would_allow(redis: Redis) -> None:
     assert rest <= timedelta(days=31)
 
 
-async def test_what_was_used_is_forgotten_when_the_budget_is_renewed(redis: Redis) -> None:
+async def test_what_was_used_is_forgotten_when_the_budget_is_renewed(redis: Any) -> None:
     account = make_account(daily_quota=3, qps=1000.0)
     await AccountConcurrency(redis).acquire(account, CARDDATA, 1)
     budgets = budgets_at(account, datetime.now(UTC))
     assert budgets is not None
     key = keys.account_budget(account.id, budgets.day.name)
-    assert await redis.execute_command("PEXPIRETIME", key) == budgets.day.end_ms  # type: ignore[no-untyped-call]
+    assert await redis.execute_command("PEXPIRETIME", key) == budgets.day.end_ms
 
 
 @pytest.mark.parametrize(("per", "admitted"), [("call", [4, 4, 0]), ("card", [4, 2, 0])])

@@ -78,4 +78,4 @@ def plant(scale: TimeScale) -> None:
         init(settings, **{"max_pause": _LONGEST_PAUSE, **given})
 
     setattr(SharedClock, "now", now)  # noqa: B010 - for this process only
-    setattr(PollingSettings, "__init__", hasten)  # noqa: B010
+    setattr(PollingSettings, "__init__", hasten)  # noqa: B010 - as above

@@ -94,7 +94,7 @@ def up(  # noqa: PLR0917 - one parameter a command-line option
     chosen = choose_carriers(carriers, throttle, cards)
 
     from junhong_cmp.cli.up_run import run_up  # noqa: PLC0415 - as above
-    from junhong_cmp.cli.up_stage import UpOptions  # noqa: PLC0415
+    from junhong_cmp.cli.up_stage import UpOptions  # noqa: PLC0415 - as above
 
     options = UpOptions(
         data_dir=settings.data_dir,
