@@ -5,6 +5,7 @@ import hashlib
 import asyncpg
 import pytest
 from tests.imports.card_files import Announcements, PutFile
+from tests.imports.runs import ImportRuns
 
 from junhong_cmp.cards.account_store import NewAccount, record_account
 from junhong_cmp.cards.carrier import Carrier
@@ -52,3 +53,8 @@ def put_file(pool: asyncpg.Pool, storage: Storage, account: CarrierAccount) -> P
             return await create_import(conn, new)
 
     return put
+
+
+@pytest.fixture
+def runs(pool: asyncpg.Pool, storage: Storage, put_file: PutFile) -> ImportRuns:
+    return ImportRuns(pool, storage, put_file)

@@ -1,4 +1,4 @@
-"""kill -9 in the middle of an import: nothing twice, nothing lost, shards complete."""
+"""F5: kill -9 in the middle of an import: nothing twice, nothing lost, shards complete."""
 
 import asyncio
 import signal
@@ -60,7 +60,7 @@ def places(postgres_dsn: str, redis_url: str, storage_url: str) -> tuple[str, st
 
 
 @pytest.mark.parametrize(("call", "when"), [(1, "before"), (7, "before"), (4, "after")])
-async def test_a_killed_import_goes_on_where_it_died(
+async def test_f5_a_killed_import_goes_on_where_it_died(
     pool: asyncpg.Pool, redis: Redis, places: tuple[str, str, str], put_file: PutFile, call: int, when: str
 ) -> None:
     await pool.execute(RULE)
@@ -86,7 +86,7 @@ STALLED = """
 """
 
 
-async def test_an_import_killed_at_row_after_row_ends_as_if_nothing_had_been(
+async def test_f5_an_import_killed_at_row_after_row_ends_as_if_nothing_had_been(
     pool: asyncpg.Pool, redis: Redis, places: tuple[str, str, str], put_file: PutFile
 ) -> None:
     """A kill -9 in the middle of six of its transactions: at the first row, the last, and between."""
