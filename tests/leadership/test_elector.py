@@ -219,6 +219,35 @@ async def test_a_disputed_term_is_followed_by_one_above_the_fence(electors: Elec
     assert (await won_by(elector)).epoch == fence + 1
 
 
+async def test_a_lease_that_vanished_is_followed_by_a_term_above_any_seen(
+    electors: Electors, redis: Redis
+) -> None:
+    """Redis may have set its clock back too: a second term of the same number would pass every fence."""
+    ahead = int(time.time() * 1000) + 3_600_000
+    await redis.hset(keys.lease(), "epoch", str(ahead))
+    first = electors.start("甲")
+    old = await won_by(first)
+    assert old.epoch == ahead + 1
+    second = electors.start("乙")
+    assert await second.first_answer() is LeaderState.STANDBY
+    await redis.delete(keys.lease())
+    taken_over = await won_by(second)
+    assert taken_over.epoch > old.epoch
+    taken_over.end(TermEnd.RESIGNED)
+    await second.stop()
+    await redis.delete(keys.lease())
+    first.close_term()
+    assert (await won_by(first)).epoch > old.epoch
+
+
+async def test_a_holder_without_a_name_is_called_unnamed(electors: Electors) -> None:
+    with capture_logs() as logs:
+        await won_by(electors.start(""))
+        assert await electors.start("乙").first_answer() is LeaderState.STANDBY
+    [elected], [told] = said(logs, "当选主节点"), said(logs, "已有主节点，本实例热备")
+    assert elected["holder_name"] == told["holder_name"] == "未命名"
+
+
 async def test_a_blocked_event_loop_keeps_the_lease(electors: Electors, redis: Redis) -> None:
     term = await won_by(electors.start("甲", times=STEADY))
     other = electors.start("乙", times=STEADY)

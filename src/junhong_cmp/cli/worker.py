@@ -11,7 +11,7 @@ from junhong_cmp.cli.options import ConfigFile, PostgresDsn, RedisUrl
 from junhong_cmp.cli.signals import StopSignals
 from junhong_cmp.cli.usage import ChineseCommand
 from junhong_cmp.errors import ConfigError
-from junhong_cmp.worker.report import UNNAMED
+from junhong_cmp.leadership.lease import UNNAMED
 
 log = structlog.stdlib.get_logger(__name__)
 

@@ -9,7 +9,7 @@ import structlog
 
 from junhong_cmp.asynq.outages import FAULTS, OutageLog
 from junhong_cmp.leadership.candidate import Candidate
-from junhong_cmp.leadership.lease import Elected, LeaseRecord
+from junhong_cmp.leadership.lease import UNNAMED, Elected, LeaseRecord
 from junhong_cmp.leadership.lease_store import LeaseStore
 from junhong_cmp.leadership.rival import Rival
 from junhong_cmp.leadership.term import Term, TermEnd
@@ -49,7 +49,7 @@ class LeaseKeeper:
         self._times = times
         self._watcher = watcher
         self._rival = Rival(times)
-        self._floor = 0
+        self._floor = 0  # the highest epoch seen: Redis may forget it, and set its clock back too
         self._outage = OutageLog("竞选主节点")
         self._closed = asyncio.Event()
         self._stopping = asyncio.Event()
@@ -102,6 +102,7 @@ class LeaseKeeper:
     def _stand_by(self, record: LeaseRecord) -> float:
         """Note who leads; return the seconds until it is worth asking again."""
         was_alone = self._rival.record is None
+        self._floor = max(self._floor, record.epoch)
         if self._rival.observe(record):
             tell = log.warning if was_alone else log.info
             sentence = "已有主节点，本实例热备" if was_alone else "主节点已更换，本实例继续热备"
@@ -124,7 +125,7 @@ class LeaseKeeper:
         reason = term.end_reason or TermEnd.RESIGNED
         led_s = round(time.monotonic() - began, 3)
         log.info("卸任主节点", term=term.epoch, reason=reason.value, led_s=led_s, **self._own_fields)
-        self._floor = max(self._floor, term.fence)
+        self._floor = max(self._floor, term.epoch, term.fence)
         if reason in {TermEnd.FENCED, TermEnd.DATA_LOST}:
             await self._rest(self._times.next_retry())  # were it disputed for ever, it would not be in haste
 
@@ -188,7 +189,12 @@ class LeaseKeeper:
     @property
     def _own_fields(self) -> dict[str, object]:
         me = self._candidate
-        return {"holder": me.holder, "holder_name": me.name, "holder_host": me.host, "holder_pid": me.pid}
+        return {
+            "holder": me.holder,
+            "holder_name": me.name or UNNAMED,
+            "holder_host": me.host,
+            "holder_pid": me.pid,
+        }
 
 
 async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:

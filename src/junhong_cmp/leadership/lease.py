@@ -3,8 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from junhong_cmp.leadership.candidate import LATEST_MS, Candidate
+
+UNNAMED: Final = "未命名"
+"""What a log calls a holder that was given no name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +55,7 @@ class LeaseRecord:
         """The holder in fields of a log record."""
         return {
             "holder": self.holder,
-            "holder_name": self.name,
+            "holder_name": self.name or UNNAMED,
             "holder_host": self.host,
             "holder_pid": self.pid,
             "holder_since": self.led_since.isoformat(timespec="seconds"),

@@ -3,7 +3,7 @@
 from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.config import LeaseMode, Settings
 from junhong_cmp.errors import ConfigError
-from junhong_cmp.leadership.lease import LeaseRecord
+from junhong_cmp.leadership.lease import UNNAMED, LeaseRecord
 from junhong_cmp.leadership.lease_store import LeaseStore
 from junhong_cmp.worker.roles import SCHEDULING_ROLES
 
@@ -25,7 +25,7 @@ async def refuse_foreign_lease(redis: RedisClient, settings: Settings) -> None:
 def foreign_lease(lease: LeaseRecord) -> ConfigError:
     """Return what the operator is told: who leads, and what can be done."""
     problem = (
-        f"已有主节点：实例名称={lease.name or '未命名'}，主机={lease.host}，进程={lease.pid}，"
+        f"已有主节点：实例名称={lease.name or UNNAMED}，主机={lease.host}，进程={lease.pid}，"
         f"自 {lease.led_since:%Y-%m-%d %H:%M:%S} UTC；请将本实例改为 consumer，"
         "或设 JUNHONG_LEASE_MODE=on 且 JUNHONG_LEASE_ON_CONFLICT=standby 作为热备"
     )

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import structlog
 
 from junhong_cmp.config import WorkerRole
+from junhong_cmp.leadership.lease import UNNAMED
 from junhong_cmp.worker.roles import SCHEDULING_ROLES, disabled_modules
 
 log = structlog.stdlib.get_logger(__name__)
 
-UNNAMED = "未命名"
 NONE = "无"
 LEADS = "主"
 DUTY = "承担单例主动调度职责"
