@@ -17,6 +17,7 @@ from junhong_cmp.cards.model import Card, CarrierAccount
 from junhong_cmp.embedded.redis_server import EmbeddedRedis
 from junhong_cmp.leadership.epoch import FencingEpoch
 from junhong_cmp.polling import keys
+from junhong_cmp.polling.errors import FencedError
 from junhong_cmp.polling.queue_manager import PollingQueueManager
 from junhong_cmp.polling.scheduler import PollingScheduler
 from junhong_cmp.polling.settings import PollingSettings
@@ -173,9 +174,10 @@ async def test_without_a_gateway_nothing_is_claimed(plant: Plant, account: Carri
     assert await plant.score(cards[0]) == 1000 + cards[0].id
 
 
-async def test_a_later_term_ends_an_earlier_one(
+async def test_without_a_lease_a_later_term_ends_an_earlier_one_for_good(
     plant: Plant, account: CarrierAccount, scheduler: PollingScheduler
 ) -> None:
+    """It dies of it, and its process with it: nobody would tell it when the other leads no more."""
     await make_due(plant, await add_cards(plant.pool, account, 1))
     await scheduler.start()
     await wait_for_pending(plant.redis, 1)
@@ -190,6 +192,8 @@ async def test_a_later_term_ends_an_earlier_one(
     await successor.start()
     await wait_for_pending(plant.redis, 2)
     await successor.stop()
+    with pytest.raises(FencedError):
+        await scheduler.stop()
 
 
 async def test_lost_data_opens_a_new_term_and_is_reported(plant: Plant, account: CarrierAccount) -> None:

@@ -48,7 +48,7 @@ class PollingScheduler:
     Redis faults are waited out. Under a lease (``leased``) it serves that one term: refused by a shard
     it disputes the term, claims nothing more, and waits to be stopped. Without a lease, found without
     the data it sealed, it opens a new term and calls ``on_lost_data``; refused by a later term it
-    claims nothing more.
+    dies, for somebody else leads, and nobody would tell when that is over.
     Without a gateway it claims nothing at all, so that polls wait in their shards and not in the
     task queue.
     """
@@ -129,7 +129,7 @@ class PollingScheduler:
             return
         log.error("操作被隔离：任期已过期，停止调度", epoch=error.epoch, fence=error.fence)
         await self._dispute(error)
-        await asyncio.Event().wait()
+        raise error
 
     async def _report_loss(self) -> None:
         """See to it that the next term holds its claims back, whoever has it."""
