@@ -7,6 +7,8 @@ from junhong_cmp.asynq.client import Client
 from junhong_cmp.embedded.postgres_server import EmbeddedPostgres
 from junhong_cmp.imports.handler import CardImportHandler
 from junhong_cmp.imports.redrive import ImportRedriveHandler
+from junhong_cmp.imports.remarks import note_wait
+from junhong_cmp.imports.store import find_import
 from junhong_cmp.storage.store import Storage
 
 
@@ -52,6 +54,23 @@ async def test_an_import_that_stands_still_is_reported_once(
     assert [(entry["event"], entry["import_ids"]) for entry in logs] == [
         ("导入长时间没有进展，请检查导入队列与归档任务", [task.id])
     ]
+    stalled = await find_import(pool, task.id)
+    assert stalled is not None
+    assert (stalled.waits_for or "").startswith("一小时没有进展：任务可能已归档")
+
+
+async def test_what_an_import_waits_for_is_told_rather_than_that_it_stands_still(
+    pool: asyncpg.Pool, redis: Redis, put_file: PutFile
+) -> None:
+    task = await put_file(card_file([1]))
+    redrive = ImportRedriveHandler(pool, Client(redis))
+    await redrive.redrive()
+    await note_wait(pool, task.id, "本机临时目录无法写入：磁盘已满")
+    await pool.execute("UPDATE import_task SET updated_at = now() - interval '2 hours'")
+    await redrive.redrive()
+    waiting = await find_import(pool, task.id)
+    assert waiting is not None
+    assert waiting.waits_for == "本机临时目录无法写入：磁盘已满"
 
 
 async def test_while_the_database_is_away_the_next_firing_has_to_do(

@@ -85,6 +85,11 @@ async def test_notes_about_a_workbook() -> None:
     )
 
 
+async def test_a_text_has_no_sheet_to_choose() -> None:
+    source = await source_of(b"ICCID\n", name="卡.csv", sheet="又")
+    assert source.notes == ("文本文件没有工作表，指定的工作表未起作用",)
+
+
 async def test_leaving_early_ends_the_child() -> None:
     source = await source_of(as_xlsx([["ICCID"], *[[iccid(n)] for n in range(20_000)]]))
     async with aclosing(source.outcomes(make_account(), 0)) as batches:

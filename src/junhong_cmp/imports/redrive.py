@@ -11,6 +11,7 @@ from junhong_cmp.asynq.processing_task import ProcessingTask
 from junhong_cmp.asynq.task import EnqueueStatus
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.db.retrying import DATABASE_FAULTS, is_outage
+from junhong_cmp.imports.remarks import note_stall
 from junhong_cmp.imports.store import list_unfinished
 from junhong_cmp.imports.tasks import message_for
 
@@ -18,6 +19,9 @@ log = structlog.stdlib.get_logger(__name__)
 
 
 _STALLED_AFTER: Final = timedelta(hours=1)
+_STALLED: Final = (
+    "一小时没有进展：任务可能已归档，或没有 Worker 消费导入队列；见 junhong queue ls 与 junhong task ls"
+)
 
 
 class ImportRedriveHandler:
@@ -52,12 +56,13 @@ class ImportRedriveHandler:
         ]
         if missing:
             log.warning("导入任务不在队列中，已重新入队", import_ids=missing)
-        self._report_stalled({one: idle for one, idle in unfinished.items() if one not in missing})
+        await self._report_stalled({one: idle for one, idle in unfinished.items() if one not in missing})
         return missing
 
-    def _report_stalled(self, queued: Mapping[int, timedelta]) -> None:
+    async def _report_stalled(self, queued: Mapping[int, timedelta]) -> None:
         """Say once that an import does not move though its task is in the queue, waiting or archived."""
         stalled = {import_id for import_id, idle in queued.items() if idle >= _STALLED_AFTER}
         if fresh := sorted(stalled - self._reported):
             log.error("导入长时间没有进展，请检查导入队列与归档任务", import_ids=fresh)
+            await note_stall(self._pool, fresh, _STALLED)
         self._reported = stalled

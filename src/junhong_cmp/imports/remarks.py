@@ -1,6 +1,6 @@
 """What an import tells beside its counts: what is odd about its file, and what it waits for."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from junhong_cmp.db.pool import Conn, Pool
 
@@ -11,6 +11,10 @@ _WAIT = """
         WHERE id = $1 AND status IN ('pending', 'running') FOR UPDATE)
     UPDATE import_task AS t SET waits_for = $2 FROM known WHERE t.id = known.id
     RETURNING split_part(coalesce(known.waits_for, ''), '：', 1) <> split_part($2, '：', 1)
+"""
+_STALL = """
+    UPDATE import_task SET waits_for = $2
+    WHERE id = ANY ($1::bigint[]) AND status IN ('pending', 'running') AND waits_for IS NULL
 """
 
 
@@ -28,3 +32,8 @@ async def note_wait(conn: Conn | Pool, import_id: int, reason: str) -> bool:
     what follows may tell of the last attempt.
     """
     return bool(await conn.fetchval(_WAIT, import_id, reason))
+
+
+async def note_stall(conn: Conn | Pool, import_ids: Collection[int], reason: str) -> None:
+    """Keep why these imports may stand still, unless it is known what they wait for."""
+    await conn.execute(_STALL, list(import_ids), reason)

@@ -5,7 +5,7 @@ import hashlib
 import os
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
-from typing import IO
+from typing import IO, Final
 
 from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.imports.encoding import FileFacts, FileInspector
@@ -19,6 +19,8 @@ from junhong_cmp.imports.parser_order import ParserAccount, ParserOrder
 from junhong_cmp.imports.parser_process import start_parser
 from junhong_cmp.imports.temporary import no_room, temporary_file
 from junhong_cmp.storage.store import Storage
+
+_NO_SHEETS: Final = "文本文件没有工作表，指定的工作表未起作用"
 
 
 class CardSource:
@@ -48,8 +50,11 @@ class CardSource:
     @property
     def notes(self) -> tuple[str, ...]:
         """What to tell the operator about the file as a whole; complete with the first outcomes."""
-        name = extension_note(self._task.file_name, self._facts.format) if self._facts else None
-        return (*([name] if name else []), *self._notes)
+        if self._facts is None:
+            return tuple(self._notes)
+        name = extension_note(self._task.file_name, self._facts.format)
+        sheet = _NO_SHEETS if self._task.sheet and self._facts.format is FileFormat.TEXT else None
+        return (*(note for note in (name, sheet) if note), *self._notes)
 
     async def inspect(self, checkpoint: Callable[[], None]) -> FileFacts:
         """Read the whole file once and return its facts; ``checkpoint`` may raise to end that early.
