@@ -61,8 +61,13 @@ async def test_a_bad_version_is_refused_once_and_the_last_good_one_kept(
     (entry,) = [entry for entry in logs if entry["log_level"] == "error"]
     assert entry["event"] == f"轮询配置无效，继续使用版本 {good.version}"
     await pool.execute("DELETE FROM polling_config WHERE intervals->'carddata'->>'interval_s' = '0'")
-    await manager.refresh()
+    with capture_logs() as logs:
+        await manager.refresh()
     assert manager.snapshot.version > good.version
+    assert manager.snapshot.rules == good.rules
+    assert [(entry["event"], entry["log_level"]) for entry in logs] == [("轮询配置已生效", "info")], (
+        "whoever read of the refusal reads of its end"
+    )
 
 
 @pytest.mark.parametrize(
@@ -126,10 +131,12 @@ async def test_a_database_that_is_away_changes_nothing_once_started(
             description="the warning",
         )
     assert manager.snapshot is good
-    await postgres_server.start()
-    await add_rule(pool, HOURLY, priority=1)
-    await wait_until(lambda: manager.snapshot.version > good.version, description="the new version")
+    with capture_logs() as logs:
+        await postgres_server.start()
+        await add_rule(pool, HOURLY, priority=1)
+        await wait_until(lambda: manager.snapshot.version > good.version, description="the new version")
     await manager.stop()
+    assert [entry["event"] for entry in logs].count("轮询配置恢复读取") == 1
 
 
 async def test_the_first_read_must_succeed(

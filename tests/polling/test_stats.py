@@ -110,7 +110,8 @@ async def test_the_loop_flushes_regularly_outlives_an_outage_and_flushes_at_the_
         stats.count(CARDDATA, 7, PollOutcome.DONE)
         await wait_until(lambda: logs, description="the warning")
         await postgres_server.start()
-    assert {entry["event"] for entry in logs} == {"轮询统计写入失败，稍后补写"}
+        await wait_until(lambda: logs[-1]["event"] == "轮询统计已补写", description="the end of the outage")
+    assert [entry["event"] for entry in logs] == ["轮询统计写入失败，稍后补写", "轮询统计已补写"]
     stats.count(CARDDATA, 7, PollOutcome.DONE)
     await stats.stop()
     await stats.stop()

@@ -103,6 +103,8 @@ class PollingConfigManager:
         except Exception:  # told in full; a row nobody thought of must not end every worker of the fleet
             log.exception("轮询配置无法使用，继续使用当前版本", version=self._snapshot.version)
             return False
+        if not self._reachable:
+            log.info("轮询配置恢复读取", version=self._snapshot.version)
         self._reachable = True
         return valid
 
@@ -114,20 +116,20 @@ class PollingConfigManager:
         except InvalidSnapshotError as error:
             self._refuse(stored.version, error)
             return False
-        self._refused_version = None
         if snapshot != self._snapshot:
             self._take_over(snapshot)
+        self._refused_version = None
         return True
 
     def _take_over(self, snapshot: PollingConfigSnapshot) -> None:
-        rules_changed = snapshot.rules != self._snapshot.rules
+        is_news = snapshot.rules != self._snapshot.rules or self._refused_version is not None
         for account_id, reason in snapshot.unusable.items():
             if self._snapshot.unusable.get(account_id) != reason:
                 code = snapshot.accounts[account_id].code
                 log.error("账号无法使用，不再轮询", account=code, reason=reason)
         previous, self._snapshot = self._snapshot.version, snapshot
         # A pause of an account makes a version too; at times there are many, and none is news here.
-        say = log.info if rules_changed or not previous else log.debug
+        say = log.info if is_news or not previous else log.debug
         say(
             "轮询配置已生效",
             version=snapshot.version,

@@ -176,6 +176,8 @@ class PollStats:
             written = await self._try_flush()
             if reachable and not written:
                 log.warning("轮询统计写入失败，稍后补写")
+            elif written and not reachable:
+                log.info("轮询统计已补写")
             reachable = written
         await self._flush_last()
 
