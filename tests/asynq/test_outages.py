@@ -1,8 +1,10 @@
+import itertools
 from datetime import timedelta
 
 import pytest
 from redis import exceptions
 from structlog.testing import capture_logs
+from tests.waiting import FakeClock
 
 from junhong_cmp.asynq.outages import Backoff, OutageLog, is_outage
 
@@ -66,3 +68,24 @@ def test_a_long_outage_is_told_again() -> None:
         outage.failed(ConnectionError())
         outage.failed(ConnectionError())
     assert [entry["attempts"] for entry in logs] == [1, 2]
+
+
+def test_an_outage_of_hours_is_told_ever_more_seldom_and_the_next_one_anew(
+    clock: FakeClock,
+) -> None:
+    told: list[int] = []
+    with capture_logs() as logs:
+        outage = OutageLog("取任务", clock=clock.monotonic)
+        for second in range(3600):
+            outage.failed(TimeoutError())
+            if len(logs) > len(told):
+                told.append(second)
+            clock.advance(1)
+        outage.worked()
+        outage.failed(TimeoutError())
+        clock.advance(10)
+        outage.failed(TimeoutError())
+    assert told[:6] == [0, 10, 30, 70, 150, 310]
+    assert {later - earlier for earlier, later in itertools.pairwise(told[6:])} == {300}
+    assert [entry["attempts"] for entry in logs[-2:]] == [1, 2]
+    assert "error" not in logs[0], "an error without a text is told by its class"

@@ -2,6 +2,7 @@
 
 import random
 import time
+from collections.abc import Callable
 from datetime import timedelta
 
 import structlog
@@ -41,6 +42,7 @@ _PASSING_CODES = (
     "UNKILLABLE",
 )
 _ERROR_TEXT_LIMIT = 200
+_LONGEST_SILENCE_S = 300.0
 
 
 def is_outage(error: BaseException) -> bool:
@@ -71,35 +73,45 @@ class Backoff:
 
 
 class OutageLog:
-    """An outage log says when a duty begins to fail, seldom repeats it, and says when it works again."""
+    """An outage log says when a duty begins to fail, again ever more seldom, and when it works again."""
 
-    def __init__(self, duty: str, repeat: timedelta = timedelta(seconds=10)) -> None:
+    def __init__(
+        self,
+        duty: str,
+        repeat: timedelta = timedelta(seconds=10),
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._duty = duty
-        self._repeat = repeat.total_seconds()
+        self._first_silence = self._silence = repeat.total_seconds()
+        self._clock = clock
         self._attempts = 0
         self._since = 0.0
         self._told_at = 0.0
 
     def failed(self, error: BaseException) -> None:
         """Note one failed attempt; warn if it is the first or the last warning is old."""
-        now = time.monotonic()
+        now = self._clock()
         self._attempts += 1
         if self._attempts == 1:
-            self._since = now
-        elif now - self._told_at < self._repeat:
+            self._since, self._silence = now, self._first_silence
+        elif now - self._told_at < self._silence:
             return
+        else:
+            self._silence = min(self._silence * 2, _LONGEST_SILENCE_S)
         self._told_at = now
+        text = str(error)[:_ERROR_TEXT_LIMIT]
         log.warning(
             "Redis 操作失败，将自动重试",
             duty=self._duty,
             attempts=self._attempts,
             error_type=type(error).__name__,
-            error=str(error)[:_ERROR_TEXT_LIMIT],
+            **({"error": text} if text else {}),
         )
 
     def worked(self) -> None:
         """Note one attempt that worked; says so if it ends an outage."""
         if self._attempts:
-            outage_s = round(time.monotonic() - self._since, 3)
+            outage_s = round(self._clock() - self._since, 3)
             log.info("Redis 操作已恢复", duty=self._duty, attempts=self._attempts, outage_s=outage_s)
             self._attempts = 0

@@ -101,7 +101,7 @@ class Wakeups:
 
     async def _watch_queue(self, queue: str) -> None:
         backoff = Backoff(self._intervals.backoff_cap)
-        outage = OutageLog("等待新任务")
+        outage = OutageLog(f"等待新任务：{queue}")
         while True:
             await self._watch_asked[queue].wait()
             self._watch_asked[queue].clear()
