@@ -1,6 +1,9 @@
+import asyncio
 import csv
 import hashlib
 import io
+import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -111,6 +114,42 @@ async def test_a_full_disk_keeps_the_old_file_and_leaves_nothing(
         await exporter.to_file(ALL, kind, path)
     assert path.read_bytes() == b"old"
     assert names_in(tiny_disk) == [path.name]
+
+
+async def test_a_link_is_followed(exporter: CardExporter, tmp_path: Path) -> None:
+    target, link = tmp_path / "target.csv", tmp_path / "link.csv"
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    await exporter.to_file(ALL, ExportFormat.CSV, link)
+    assert link.is_symlink()
+    assert target.read_bytes().startswith(b"\xef\xbb\xbf")
+
+
+@pytest.mark.parametrize("kind", ExportFormat)
+async def test_a_pipe_is_written_to_and_stays_one(
+    exporter: CardExporter, tmp_path: Path, kind: ExportFormat
+) -> None:
+    pipe = tmp_path / f"cards.{kind}"
+    os.mkfifo(pipe)
+    reading = asyncio.create_task(asyncio.to_thread(pipe.read_bytes))
+    assert await exporter.to_file(ALL, kind, pipe) > 0
+    assert (await reading)[:2] in {b"\xef\xbb", b"PK"}
+    assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize("kind", ExportFormat)
+async def test_a_device_without_room_is_named(exporter: CardExporter, kind: ExportFormat) -> None:
+    with pytest.raises(FileNotWrittenError, match="导出文件无法写入 /dev/full：磁盘已满"):
+        await exporter.to_file(ALL, kind, Path("/dev/full"))
+    assert await asyncio.to_thread(Path("/dev/full").is_char_device)
+
+
+async def test_a_workbook_for_a_pipe_needs_a_temporary_folder(
+    exporter: CardExporter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(FileNotWrittenError, match="导出文件无法写入 临时目录：不存在"):
+        await exporter.to_stream(ALL, ExportFormat.XLSX, io.BytesIO())
 
 
 @pytest.mark.parametrize("kind", ExportFormat)

@@ -5,11 +5,11 @@ import os
 import shutil
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Protocol, TypeVar
+from typing import BinaryIO, Final, Protocol, TypeVar
 from zoneinfo import ZoneInfo
 
 from junhong_cmp.db.pool import Pool
@@ -21,6 +21,9 @@ from junhong_cmp.exports.selection import CardSelection, stream_cards
 from junhong_cmp.exports.xlsx_cards import XlsxCards
 
 T = TypeVar("T")
+
+_TEMPORARY: Final = Path("临时目录")
+"""How a complaint calls where a workbook for a pipe is put together."""
 
 
 class ExportFormat(StrEnum):
@@ -46,11 +49,17 @@ class CardExporter:
     async def to_file(self, selection: CardSelection, kind: ExportFormat, path: Path) -> int:
         """Write the cards to ``path`` and return how many; the file appears when it is complete.
 
+        A link is followed. A device or a pipe is written to and never replaced.
+
         Raises:
             NothingFoundError: there is no such account.
             FileNotWrittenError: no room, no access, no such folder; nothing is left behind.
 
         """
+        path = Path(await _written(path, lambda: os.path.realpath(path)))
+        if await _written(path, lambda: path.exists() and not path.is_file()):
+            async with _opened(path, path) as out:
+                return await self.to_stream(selection, kind, out, path)
         async with _folder_beside(path) as folder:
             made = folder / path.name
             if kind is ExportFormat.XLSX:
@@ -60,13 +69,17 @@ class CardExporter:
                 finally:
                     book.discard()
             else:
-                with await _written(path, lambda: made.open("wb")) as out:
+                async with _opened(made, path) as out:
                     rows = await self._fill(selection, await _written(path, lambda: CsvCards(out)), path)
             await _written(path, lambda: made.replace(path))
         return rows
 
-    async def to_stream(self, selection: CardSelection, kind: ExportFormat, out: BinaryIO) -> int:
+    async def to_stream(
+        self, selection: CardSelection, kind: ExportFormat, out: BinaryIO, path: Path | None = None
+    ) -> int:
         """Write the cards to a stream and return how many; CSV goes out as the rows come.
+
+        ``path`` is what a complaint names, None the standard output.
 
         Raises:
             NothingFoundError, FileNotWrittenError: as :meth:`to_file`.
@@ -74,12 +87,13 @@ class CardExporter:
 
         """
         if kind is ExportFormat.CSV:
-            return await self._fill(selection, await _written(None, lambda: CsvCards(out)), None)
-        with tempfile.TemporaryDirectory(prefix="junhong-export-") as folder:
-            path = Path(folder) / "cards.xlsx"
-            rows = await self.to_file(selection, kind, path)
-            with path.open("rb") as made:
-                await _written(None, lambda: shutil.copyfileobj(made, out))
+            return await self._fill(selection, await _written(path, lambda: CsvCards(out)), path)
+        with await _written(_TEMPORARY, _temporary_folder) as folder:
+            book = Path(folder) / "cards.xlsx"
+            rows = await self.to_file(selection, kind, book)
+            with book.open("rb") as made:
+                await _written(path, lambda: shutil.copyfileobj(made, out))
+                await _written(path, out.flush)
         return rows
 
     async def _fill(self, selection: CardSelection, file: _CardFile, path: Path | None) -> int:
@@ -91,6 +105,21 @@ class CardExporter:
                 count += len(rows)
         await _written(path, file.close)
         return count
+
+
+def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="junhong-export-", ignore_cleanup_errors=True)
+
+
+@asynccontextmanager
+async def _opened(file: Path, path: Path) -> AsyncGenerator[BinaryIO, None]:
+    """Open ``file`` to be written, ``path`` for complaints; who writes to it flushes it."""
+    out = await _written(path, lambda: file.open("wb"))
+    try:
+        yield out
+    finally:
+        with suppress(OSError):  # what its buffer still holds found no room, which has been told
+            out.close()
 
 
 @asynccontextmanager

@@ -125,7 +125,8 @@ class CardImportHandler:
             log.info("导入已结束，忽略这次投递", import_id=import_id, status=status)
             return
         account = await self._account_of(current)
-        log.info("开始导入", import_id=import_id, account=account.code, next_line=current.next_line)
+        if current.waits_for is None:  # else it has begun before, and was seen to wait
+            log.info("开始导入", import_id=import_id, account=account.code, next_line=current.next_line)
         try:
             await importer.run(current, account, draining)
         except SupersededError as error:
