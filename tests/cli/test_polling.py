@@ -144,12 +144,19 @@ async def test_now(pool: Pool, redis: Redis, account: CarrierAccount, junhong: J
     await add_rule(pool)
     cards = await add_cards(pool, account, 3)
     found = await junhong.json("now", cards[0].iccid, "--type", "carddata")
-    assert found == {"hastened": 1, "under_way": 0, "not_polled": 0}
+    assert found == {"hastened": 1, "under_way": 0, "not_polled": 0, "resting": 0}
     assert await junhong.json("now", "--account", "demo") == {
         "hastened": 5,
         "under_way": 1,
         "not_polled": 0,
+        "resting": 0,
     }
+    assert "暂停" not in await junhong("now", "--account", "demo")
+    await junhong("pause", "demo", "--type", "carddata")
+    told = await junhong("now", "--account", "demo")
+    assert "其中 3 次的账号或类型正在暂停，恢复后才会轮询；junhong polling pauses 列出暂停" in told
+    await junhong("pause", "demo")
+    assert (await junhong.json("now", cards[0].iccid))["resting"] == 2
     await junhong("now", "89860099999999999999", code=1)
     assert "没有 ICCID 为" in junhong.errors
     await junhong("now", "12", code=1)

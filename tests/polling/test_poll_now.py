@@ -36,3 +36,12 @@ async def test_all_types_of_a_card(plant: Plant, account: CarrierAccount) -> Non
     now = PollNow(plant.queue, plant.config.snapshot, POLLING_TASK_TYPES)
     await now.hasten(cards)
     assert now.report == NowReport(hastened=3)
+
+
+async def test_polls_of_a_paused_account_are_told_apart(plant: Plant, account: CarrierAccount) -> None:
+    cards = await add_cards(plant.pool, account, 2)
+    await plant.pool.execute("UPDATE carrier_account SET paused_until = now() + interval '1 hour'")
+    await plant.config.refresh()
+    now = PollNow(plant.queue, plant.config.snapshot, (CARDDATA,))
+    await now.hasten(cards)
+    assert now.report == NowReport(hastened=2, resting=2)

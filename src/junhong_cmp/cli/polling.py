@@ -137,10 +137,18 @@ def poll_now(
     if as_json:
         print_json(asdict(report))
         return
+    _tell(report)
+
+
+def _tell(report: NowReport) -> None:
     typer.echo(
         f"立即到期的轮询 {report.hastened} 次，正在进行或片刻后自会到期 {report.under_way} 次，"
         f"不轮询的卡 {report.not_polled} 张"
     )
+    if report.resting:
+        typer.echo(
+            f"其中 {report.resting} 次的账号或类型正在暂停，恢复后才会轮询；junhong polling pauses 列出暂停"
+        )
 
 
 def _of(task_type: TaskType | None) -> str:
