@@ -22,7 +22,14 @@ from junhong_cmp.gateway.limits.change_gap import RedisChangeGap
 
 SOURCES = Path(junhong_cmp.__file__).parent
 PREFIX = "junhong-"
-LEASE = {"JUNHONG_LEASE_TTL": "3s", "JUNHONG_LEASE_RENEW": "1s", "JUNHONG_LEASE_RETRY": "300ms"}
+QUICK = {
+    "JUNHONG_LEASE_TTL": "3s",
+    "JUNHONG_LEASE_RENEW": "1s",
+    "JUNHONG_LEASE_RETRY": "300ms",
+    # After a flush nothing is claimed for as long as a poll might take.
+    "JUNHONG_GATEWAY_TOTAL_TIMEOUT": "5s",
+    "JUNHONG_POLLING_TURN_TIMEOUT": "6s",
+}
 
 pytestmark = pytest.mark.single_node("makes users on one server")
 
@@ -48,7 +55,7 @@ async def test_a_worker_of_each_role_and_an_operator_need_no_more(
 ) -> None:
     cards = await platform.issue_cards(50)
     workers = [
-        await platform.launch({**platform.role_environment(role), **LEASE})
+        await platform.launch({**platform.role_environment(role), **QUICK})
         for role in ("leader", "all", "consumer")
     ]
     for worker in workers:
@@ -59,7 +66,7 @@ async def test_a_worker_of_each_role_and_an_operator_need_no_more(
     standby = next(worker for worker in workers[:2] if worker is not leader)
     await standby.wait_for("当选主节点")
     await platform.redis.flushall()  # everything is made anew, the generation and the notices too
-    await platform.all_polled(cards, since=now_s(), limit_s=150)  # first, polls it forgot of may have to end
+    await platform.all_polled(cards, since=now_s(), limit_s=90)  # first, polls it forgot of may have to end
     await platform.wait_for_firing("import_redrive")
     await platform.pool.execute("UPDATE carrier_account SET monthly_quota = 1000000")  # Redis counts it
     for words in (("status",), ("queue", "ls"), ("polling", "now", "--account", "demo"), ("account", "ls")):
