@@ -8,7 +8,7 @@ from junhong_cmp.embedded.postgres_server import EmbeddedPostgres
 from junhong_cmp.imports.handler import CardImportHandler
 from junhong_cmp.imports.redrive import ImportRedriveHandler
 from junhong_cmp.imports.remarks import note_wait
-from junhong_cmp.imports.store import find_import
+from junhong_cmp.imports.store import find_import, start_import
 from junhong_cmp.storage.store import Storage
 
 
@@ -57,6 +57,21 @@ async def test_an_import_that_stands_still_is_reported_once(
     stalled = await find_import(pool, task.id)
     assert stalled is not None
     assert (stalled.waits_for or "").startswith("一小时没有进展：任务可能已归档")
+
+
+async def test_beginning_over_and_over_is_no_progress(
+    pool: asyncpg.Pool, redis: Redis, put_file: PutFile
+) -> None:
+    task = await put_file(card_file([1]))
+    redrive = ImportRedriveHandler(pool, Client(redis))
+    await redrive.redrive()
+    async with pool.acquire() as conn:
+        await start_import(conn, task.id)
+        await conn.execute("UPDATE import_task SET updated_at = now() - interval '2 hours'")
+        await start_import(conn, task.id)
+    with capture_logs() as logs:
+        await redrive.redrive()
+    assert [entry["event"] for entry in logs] == ["导入长时间没有进展，请检查导入队列与归档任务"]
 
 
 async def test_what_an_import_waits_for_is_told_rather_than_that_it_stands_still(

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
@@ -110,9 +109,12 @@ class CardImportHandler:
 
         While PostgreSQL is away nobody can be shown anything; who keeps its connections tells of that.
         """
-        with suppress(*DATABASE_FAULTS):
+        try:
             if await note_wait(self._pool, import_id, reason):
                 log.warning("导入暂停，条件恢复后自动继续", import_id=import_id, reason=reason)
+        except DATABASE_FAULTS as error:
+            if not is_outage(error):
+                raise
         return PutBack(delay, reason)
 
     async def _run(self, importer: Importer, import_id: int, draining: asyncio.Event) -> None:
