@@ -237,6 +237,8 @@ async def test_on_conflict_it_may_end_with_78(env: Env) -> None:
             assert await second.wait_exit() == 78, second.log_text
         [problem] = [record["problem"] for record in second.find("配置错误")]
         assert f"已有主节点：实例名称=甲，主机={_host(leader)}，进程={leader.pid}" in problem
+        assert second.find("已有主节点，待其续约即退出")
+        assert not second.find(STANDS_BY), "it does not stand by"
         assert not second.find(ELECTED)
 
 

@@ -40,10 +40,15 @@ class LeaderElector:
     """
 
     def __init__(
-        self, candidate: Candidate, times: LeaseTimes, open_redis: Callable[[], RedisClient]
+        self,
+        candidate: Candidate,
+        times: LeaseTimes,
+        open_redis: Callable[[], RedisClient],
+        *,
+        must_lead: bool = False,
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._keeper = LeaseKeeper(candidate, times, self)
+        self._keeper = LeaseKeeper(candidate, times, self, must_lead=must_lead)
         self._thread = KeeperThread(self._keeper, open_redis, self._die)
         self._term: Term | None = None
         self._won: asyncio.Queue[Term | BaseException] = asyncio.Queue()

@@ -42,10 +42,19 @@ class LeaseKeeper:
 
     It never contends while loops of an ended term still run: it waits for :meth:`close_term` first. A failed
     attempt always concedes: without an answer nobody is elected. All methods belong to the keeper's own loop.
+    ``must_lead`` is for what its log says: until it is elected, the process ends where somebody else leads.
     """
 
-    def __init__(self, candidate: Candidate, times: LeaseTimes, watcher: ElectionWatcher) -> None:
+    def __init__(
+        self,
+        candidate: Candidate,
+        times: LeaseTimes,
+        watcher: ElectionWatcher,
+        *,
+        must_lead: bool = False,
+    ) -> None:
         self._candidate = candidate
+        self._must_lead = must_lead
         self._times = times
         self._watcher = watcher
         self._rival = Rival(times)
@@ -105,13 +114,18 @@ class LeaseKeeper:
         self._floor = max(self._floor, record.epoch)
         if self._rival.observe(record):
             tell = log.warning if was_alone else log.info
-            sentence = "已有主节点，本实例热备" if was_alone else "主节点已更换，本实例继续热备"
-            tell(sentence, term=record.epoch, **record.described)
+            tell(self._conceding(was_alone=was_alone), term=record.epoch, **record.described)
         self._watcher.standing_by(self._rival)
         lapse = self._rival.lapses_in() + random.uniform(0, _SPREAD_S)
         return min(self._times.next_retry(), lapse)
 
+    def _conceding(self, *, was_alone: bool) -> str:
+        if self._must_lead:
+            return "已有主节点，待其续约即退出"
+        return "已有主节点，本实例热备" if was_alone else "主节点已更换，本实例继续热备"
+
     async def _lead(self, store: LeaseStore, term: Term) -> None:
+        self._must_lead = False
         self._rival.forget()
         self._closed.clear()
         began = time.monotonic()

@@ -161,7 +161,8 @@ class WorkerModules:
             )
 
         candidate = Candidate.of_this_process(settings.worker.instance_name)
-        elector = LeaderElector(candidate, times, open_lease_redis)
+        must_lead = settings.lease.on_conflict is LeaseConflict.EXIT
+        elector = LeaderElector(candidate, times, open_lease_redis, must_lead=must_lead)
         return Leadership(elector, self._build_loops, on_failure=self._on_failure)
 
     @cached_property
