@@ -47,7 +47,7 @@ arch: setup ## layers, cycles and budgets
 test: setup ## the whole suite, on embedded Redis and PostgreSQL
 	$(PYTEST) $(SPREAD)
 
-cover: setup ## the whole suite, and which lines and branches it leaves out
+cover: setup ## the whole suite, and which lines and branches it leaves out (5 % at most)
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -q $(SPREAD)
 	$(BIN)/coverage combine --quiet

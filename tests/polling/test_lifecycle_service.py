@@ -87,7 +87,7 @@ async def test_many_new_cards_never_hold_the_event_loop_for_long(
 
     async def watch_loop() -> None:
         while True:
-            began = time.thread_time()  # of the processor: what a busy machine does makes no difference
+            began = time.thread_time()  # of the processor: others on the machine make no difference
             await asyncio.sleep(0)
             stretches.append(time.thread_time() - began)
 
@@ -95,7 +95,7 @@ async def test_many_new_cards_never_hold_the_event_loop_for_long(
     now = await plant.queue.now_ms()
     assert await plant.lifecycle.cards_created(cards) == 2 * len(cards)
     await cancel_and_wait(watching)
-    assert max(stretches) < 0.01
+    assert max(stretches) < sum(stretches) / 4  # in the same run, however fast the machine is
     assert now < (await plant.score(cards[-1]) or 0)
 
 
