@@ -9,6 +9,7 @@ import threading
 from datetime import timedelta
 from pathlib import Path
 
+import psutil
 import pytest
 from tests.waiting import wait_until
 
@@ -58,10 +59,20 @@ async def test_the_tail_holds_nothing_of_an_earlier_run(tmp_path: Path) -> None:
         assert child.log_tail() == word
 
 
-async def test_stop_asks_with_the_stop_signal(tmp_path: Path) -> None:
-    child = ChildProcess(spec(tmp_path, "/bin/sleep", "60", stop_signal=signal.SIGINT))
-    child.start()
-    assert await child.stop(SOON) == -signal.SIGINT
+@pytest.mark.parametrize("own", [signal.SIG_DFL, signal.SIG_IGN])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_stop_asks_with_the_stop_signal_whatever_the_parent_does_with_it(
+    number: signal.Signals, own: signal.Handlers, tmp_path: Path
+) -> None:
+    child = ChildProcess(spec(tmp_path, "/bin/sleep", "60", stop_signal=number))
+    before = signal.signal(number, own)  # a shell ignores SIGINT for what it runs with "&"
+    try:
+        child.start()
+    finally:
+        signal.signal(number, before)
+    process = psutil.Process(child.pid)
+    await wait_until(lambda: process.cmdline()[:1] == ["/bin/sleep"], description="the program itself runs")
+    assert await child.stop(SOON) == -number
 
 
 async def test_a_child_that_does_not_listen_is_killed_with_everything_in_its_session(tmp_path: Path) -> None:

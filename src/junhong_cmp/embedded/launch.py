@@ -11,6 +11,7 @@ UID and GID are the account to become, or -1 to stay. ALIAS is the uid the progr
 
 import ctypes
 import os
+import signal
 import sys
 
 PR_SET_PDEATHSIG = 1
@@ -21,7 +22,8 @@ NAMESPACE_REFUSED = 72
 
 
 def main(arguments: list[str]) -> None:
-    """Drop privileges, arm the death signal and replace this process by the program."""
+    """Heed signals again, drop privileges, arm the death signal and replace this process by the program."""
+    heed_signals()
     death_signal, parent, uid, gid, alias = (int(value) for value in arguments[:5])
     program = arguments[6:]
     if uid >= 0:
@@ -35,6 +37,12 @@ def main(arguments: list[str]) -> None:
     if os.getppid() != parent:
         raise SystemExit(PARENT_ALREADY_GONE)
     os.execv(program[0], program)  # noqa: S606 - a launcher that starts no shell is the point
+
+
+def heed_signals() -> None:
+    """Undo what is inherited: a shell ignores SIGINT for what it runs with ``&``, and Python SIGPIPE."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def appear_as(alias: int) -> None:
