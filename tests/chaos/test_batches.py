@@ -27,21 +27,25 @@ def assert_shared(fleet: Fleet) -> None:
 
 
 async def test_p2_consumers_killed_in_the_middle_of_batches(fleet: Fleet, cards: list[Card]) -> None:
-    await fleet.enlist("leader")
+    leader = await fleet.enlist("leader")
+    leader.signal(signal.SIGTSTP)  # it may be the faster one each time: now it schedules and takes nothing
     doomed = [
         await fleet.enlist("consumer", failpoint=f"{point}:kill:{nth}", started=False)
         for nth, point in enumerate(POINTS, start=1)
     ]
     for consumer in doomed:
         assert await consumer.wait_exit(timeout=40) == -signal.SIGKILL
+    await fleet.enlist("consumer")
     await fleet.judge(cards)
     assert_shared(fleet)
 
 
 async def test_p5_consumer_frozen_in_the_middle_of_a_batch(fleet: Fleet, cards: list[Card]) -> None:
-    await fleet.enlist("leader")
+    leader = await fleet.enlist("leader")
+    leader.signal(signal.SIGTSTP)  # it may be the faster one each time: now it schedules and takes nothing
     frozen = await fleet.enlist("consumer", failpoint="after_gw:stop:2")
     held = await fleet.event("failpoint", pid=frozen.pid)
+    await fleet.enlist("consumer")
     calls = [event for event in fleet.events("gw_call", pid=frozen.pid) if event["seq"] < held["seq"]]
     claims = {(event["card"], event["claim"]) for event in calls if event["mono"] == calls[-1]["mono"]}
     await fleet.settle(cards)
