@@ -10,6 +10,7 @@ from junhong_cmp.cards.model import NewCard
 from junhong_cmp.cards.store import insert_cards
 from junhong_cmp.cli.card_choice import cards_with, chosen_numbers, portions
 from junhong_cmp.db.pool import Pool
+from junhong_cmp.imports.defusing import as_cell
 from junhong_cmp.polling.rule_editor import RuleRefusedError
 
 ONE, TWO = "89860000000000000010", "89860000000000000028"
@@ -23,6 +24,7 @@ def test_numbers_come_from_the_command_line_each_once() -> None:
     f"{ONE}\n\n  {TWO}\n{ONE}\n",
     f"\ufeffICCID\r\n{ONE}\r\n'{TWO}\r\n",
     f'="{ONE}"\r{TWO}',
+    f'"ICCID"\n{as_cell(ONE)}\n{as_cell(TWO)}\n',
 ])  # fmt: skip
 def test_numbers_come_from_a_file_or_from_standard_input(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str

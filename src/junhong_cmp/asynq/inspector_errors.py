@@ -23,7 +23,11 @@ class QueueNotEmptyError(InspectionError):
         self.queue = queue
         self.active = active
         self.others = others
-        remedy = "请先停止处理，或用修复命令清理无主任务" if active else "确要连同任务一起删除请用强制删除"
+        remedy = (
+            "请先停止处理，或用修复命令清理无主任务"
+            if active
+            else "确要连同任务一起删除请强制删除（--force）"
+        )
         super().__init__(f"队列不能删除：{queue} 中有 {active} 个处理中、{others} 个其他条目；{remedy}")
 
 

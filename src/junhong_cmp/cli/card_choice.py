@@ -117,7 +117,10 @@ def _checked(named: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def _lines_of(file: str) -> Iterator[tuple[int, str]]:
-    """Yield what is in the file by its line; blank lines and a title count as lines only."""
+    """Yield what is in the file by its line; blank lines and a title count as lines only.
+
+    A cell may stand in quotes: a column cut out of an export is such a file.
+    """
     try:
         data = sys.stdin.buffer.read() if file == _STANDARD_INPUT else Path(file).read_bytes()
         text = data.decode("utf-8-sig")
@@ -127,6 +130,8 @@ def _lines_of(file: str) -> Iterator[tuple[int, str]]:
         raise RuleRefusedError(f"文件无法读取：{file}：{system_reason(error)}") from error
     for line, raw in enumerate(text.splitlines(), 1):
         value = raw.strip()
+        if len(value) > 1 and value[0] == value[-1] == '"':
+            value = value[1:-1]
         if value and not (line == 1 and value.upper() == "ICCID"):
             yield line, value
 
