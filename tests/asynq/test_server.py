@@ -130,6 +130,17 @@ async def test_a_failing_task_is_retried_then_archived(bench: Bench) -> None:
     assert await bench.counter("failed") == 3
 
 
+@pytest.mark.parametrize("error", [ValueError("fault"), SkipRetry("verdict")])
+async def test_a_traceback_tells_of_faults_and_not_of_verdicts(bench: Bench, error: Exception) -> None:
+    with capture_logs() as logs:
+        await bench.serve(raising(error))
+        await bench.enqueue("a", max_retry=0)
+        await bench.wait_size("archived", 1)
+    (told,) = [entry for entry in logs if entry["event"] == "任务失败，已归档"]
+    assert told["error"] == str(error)
+    assert told["exc_info"] is (None if isinstance(error, SkipRetry) else error)
+
+
 @pytest.mark.parametrize("text", ["", "x" * 5000, "文件\udcff.csv", "\x00"])
 async def test_any_error_text_can_be_stored(bench: Bench, text: str) -> None:
     await bench.serve(raising(ValueError(text)))

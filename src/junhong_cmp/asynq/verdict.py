@@ -81,7 +81,9 @@ class Judge:
         task = item.task
         unwanted = isinstance(error, SkipRetry) or self._unwanted(item, CancelPolicy.ARCHIVE)
         if unwanted or task.retried >= task.max_retry:
-            log.error("任务失败，已归档", error=text, exc_info=error, **_facts(item))
+            # A handler that says SkipRetry has judged the task: its words tell all there is.
+            trace = None if isinstance(error, SkipRetry) else error
+            log.error("任务失败，已归档", error=text, exc_info=trace, **_facts(item))
             return Ack(kind=AckKind.ARCHIVE, task=item.leased, error=text)
         delay = choose_delay(self._config.retry_delay, error, task)
         log.warning(
