@@ -127,6 +127,7 @@ async def test_three_start_together_and_a_dead_leader_is_followed(
         for _ in range(2):
             leader_pid = await holder_pid(redis)
             [leader] = [worker for worker in workers if worker.pid == leader_pid]
+            await leader.wait_for(ELECTED)  # it holds the lease a moment before it says so
             began = time.monotonic()
             leader.signal(fault)
             workers.remove(leader)
