@@ -1,6 +1,9 @@
 import csv
 import io
 import tracemalloc
+from collections import deque
+from collections.abc import Iterator
+from itertools import chain, repeat
 
 import pytest
 from hypothesis import given
@@ -22,7 +25,7 @@ def read(data: bytes, *, piece: int = 11, limits: ImportLimits | None = None) ->
     for one in pieces:
         inspector.feed(one)
     reader = CardFileReader(inspector.finish().encoding, limits)
-    return [row for one in pieces for row in reader.feed(one)] + reader.finish()
+    return list(reader.rows(pieces))
 
 
 def iccids(data: str | bytes, *, encoding: str = "utf-8") -> list[tuple[int, str]]:
@@ -125,7 +128,7 @@ def test_a_refusal_names_the_headers_found(text: str, found: str) -> None:
 
 def test_columns_that_mean_nothing_are_named() -> None:
     reader = CardFileReader("utf-8")
-    reader.feed("备注,ICCID,,入库日期,卡号,手机号\n".encode())
+    assert list(reader.rows(["备注,ICCID,,入库日期,卡号,手机号\n".encode()])) == []
     assert reader.ignored_columns == ("备注", "入库日期", "手机号")
 
 
@@ -142,18 +145,27 @@ def test_a_million_columns_cost_their_row_or_the_file() -> None:
 
 
 def test_a_gigabyte_line_and_a_long_file_hold_no_memory() -> None:
-    reader = CardFileReader("utf-8")
-    reader.feed(b"ICCID,x\n")
     row = f"{A},套餐\n".encode()
     block = row * (65536 // len(row))
-    reader.feed(block)
+    rows = CardFileReader("utf-8").rows(chain([b"ICCID,x\n", block], *repeat([b"9" * 65536, block], 50)))
+    next(rows)
     tracemalloc.start()
-    for _ in range(50):
-        reader.feed(b"9" * 65536)
-        reader.feed(block)
+    deque(rows, maxlen=0)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 4 * 1024 * 1024
+
+
+def test_a_row_is_given_out_before_the_next_piece_is_asked_for() -> None:
+    asked: list[int] = []
+
+    def pieces() -> Iterator[bytes]:
+        for number, piece in enumerate([b"ICCID\n", f"{A}\n{B}\n".encode(), f"{C}\n".encode()]):
+            asked.append(number)
+            yield piece
+
+    rows = CardFileReader("utf-8").rows(pieces())
+    assert [(row.line, len(asked)) for row in rows] == [(2, 2), (3, 2), (4, 3)]
 
 
 CELL = st.text(st.characters(codec="gb18030", exclude_characters="\r\0\ufeff"), max_size=8)

@@ -93,15 +93,13 @@ def _send_rows(file: BinaryIO, out: IO[bytes], order: ParserOrder) -> None:
 def _send_text(file: BinaryIO, out: IO[bytes], order: ParserOrder) -> None:
     """Read what comes through the pipe, piece by piece."""
     reader = CardFileReader(order.encoding, order.limits)
+    rows = reader.rows(iter(lambda: os.read(file.fileno(), _PIECE_BYTES), b""))
     noted = False
-    for piece in iter(lambda: os.read(file.fileno(), _PIECE_BYTES), None):
-        rows = reader.feed(piece) if piece else reader.finish()
-        if rows and not noted:
+    while batch := list(islice(rows, _ROWS_A_FRAME)):
+        if not noted:
             out.write(encode_frame(FrameKind.NOTES, column_notes(reader.ignored_columns)))
             noted = True
-        _send(out, order, rows)
-        if not piece:
-            return
+        _send(out, order, batch)
 
 
 def _send_workbook(file: BinaryIO, out: IO[bytes], order: ParserOrder) -> None:

@@ -1,5 +1,6 @@
 """The reader of text files: bytes in, rows with their line numbers out, in bounded memory."""
 
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Final
 
@@ -16,7 +17,7 @@ DELIMITERS: Final = (",", "\t", ";", "|")
 class CardFileReader:
     """A card file reader finds the header and gives out the rows behind it, as the bytes come in.
 
-    It is fed pieces of any size and holds at most one record of them.
+    The pieces it reads may be of any size; beside the one at hand it holds at most one record.
     """
 
     def __init__(self, encoding: str, limits: ImportLimits | None = None) -> None:
@@ -32,32 +33,28 @@ class CardFileReader:
         """The names of the columns that mean nothing to us, once the header was found."""
         return () if self._columns is None else self._columns.ignored
 
-    def feed(self, data: bytes) -> list[SheetRow]:
-        """Return the rows completed by ``data``.
+    def rows(self, pieces: Iterable[bytes]) -> Iterator[SheetRow]:
+        """Yield the rows of the file whose bytes are ``pieces``, asking for a piece only once it is needed.
 
         Raises:
             FileRefusedError: no ICCID column, two of them, or bytes that are no text.
 
         """
-        return self._rows(self._splitter.feed(data))
-
-    def finish(self) -> list[SheetRow]:
-        """Return the last rows once all bytes were fed; raises as :meth:`feed`."""
-        rows = self._rows(self._splitter.feed(b"", final=True))
+        for piece in pieces:
+            yield from self._read(self._splitter.feed(piece))
+        yield from self._read(self._splitter.feed(b"", final=True))
         if self._columns is None:
-            rows += self._settle_header([(one, one.finish()) for one in self._assemblers])
+            yield from self._settle_header([(one, one.finish()) for one in self._assemblers])
         if self._columns is None:
             raise self._search.refusal()
-        return rows + self._shape(self._assemblers[0].finish())
+        yield from self._shape(self._assemblers[0].finish())
 
-    def _rows(self, lines: list[Line]) -> list[SheetRow]:
-        rows: list[SheetRow] = []
+    def _read(self, lines: Iterable[Line]) -> Iterator[SheetRow]:
         for line in lines:
             if self._columns is not None:
-                rows += self._shape(self._assemblers[0].push(line))
+                yield from self._shape(self._assemblers[0].push(line))
             else:
-                rows += self._look_for_header(line)
-        return rows
+                yield from self._look_for_header(line)
 
     def _look_for_header(self, line: Line) -> list[SheetRow]:
         if "\0" in line.text:
