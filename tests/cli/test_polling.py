@@ -13,6 +13,7 @@ from tests.worker_process import WorkerProcess
 from junhong_cmp.cards.account_store import pause_account
 from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.db.pool import Pool
+from junhong_cmp.polling.hold_notice import post_hold
 
 
 class Junhong:
@@ -144,12 +145,13 @@ async def test_now(pool: Pool, redis: Redis, account: CarrierAccount, junhong: J
     await add_rule(pool)
     cards = await add_cards(pool, account, 3)
     found = await junhong.json("now", cards[0].iccid, "--type", "carddata")
-    assert found == {"hastened": 1, "under_way": 0, "not_polled": 0, "resting": 0}
+    assert found == {"hastened": 1, "under_way": 0, "not_polled": 0, "resting": 0, "claims_held_s": None}
     assert await junhong.json("now", "--account", "demo") == {
         "hastened": 5,
         "under_way": 1,
         "not_polled": 0,
         "resting": 0,
+        "claims_held_s": None,
     }
     assert "暂停" not in await junhong("now", "--account", "demo")
     await junhong("pause", "demo", "--type", "carddata")
@@ -157,6 +159,9 @@ async def test_now(pool: Pool, redis: Redis, account: CarrierAccount, junhong: J
     assert "其中 3 次的账号或类型正在暂停，恢复后才会轮询；junhong polling pauses 列出暂停" in told
     await junhong("pause", "demo")
     assert (await junhong.json("now", cards[0].iccid))["resting"] == 2
+    await post_hold(redis, timedelta(seconds=60))
+    assert "主节点暂缓认领" in await junhong("now", "--account", "demo")
+    assert 0 < (await junhong.json("now", "--account", "demo"))["claims_held_s"] <= 60
     await junhong("now", "89860099999999999999", code=1)
     assert "没有 ICCID 为" in junhong.errors
     await junhong("now", "12", code=1)

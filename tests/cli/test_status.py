@@ -20,6 +20,7 @@ from junhong_cmp.cards.account_store import NewAccount, record_account
 from junhong_cmp.cards.carrier import Carrier
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.polling import keys
+from junhong_cmp.polling.hold_notice import post_hold
 from junhong_cmp.polling.queue_manager import PollingQueueManager
 from junhong_cmp.polling.tasks import TaskType
 from junhong_cmp.worker.version import program_version
@@ -60,6 +61,7 @@ async def test_json(env: dict[str, str]) -> None:
     status = orjson.loads(command.output)
     assert status["instances"] == []
     assert status["leadership"] == {"leader": None, "standbys": []}
+    assert status["claims_held_s"] is None
     assert status["totals"] == {"cards": 3, "due": 2, "overdue": 1}
     assert len(status["shards"]) == 3
     assert status["queues"][0]["pending"] == 1
@@ -76,6 +78,16 @@ async def test_tables(env: dict[str, str]) -> None:
         assert await command.wait_exit() == 0, command.log_text
     for text in ("demo[red]", "polling:carddata", "完成 5", "卡.csv", "│ 完成 │", "12.5"):
         assert text in command.output
+
+
+async def test_why_nothing_is_claimed_is_told(env: dict[str, str], redis: Redis) -> None:
+    await post_hold(redis, timedelta(seconds=75))
+    async with WorkerProcess(env, arguments=("status",)) as command:
+        assert await command.wait_exit() == 0, command.log_text
+    assert "主节点暂缓认领" in command.output
+    async with WorkerProcess(env, arguments=("status", "--json")) as command:
+        assert await command.wait_exit() == 0, command.log_text
+    assert 0 < orjson.loads(command.output)["claims_held_s"] <= 75
 
 
 async def test_unreachable_is_69(env: dict[str, str]) -> None:

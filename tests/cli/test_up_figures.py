@@ -11,6 +11,7 @@ from junhong_cmp.cli.up_carriers import LONE_CARRIER, choose_carriers
 from junhong_cmp.cli.up_demo import ensure_account
 from junhong_cmp.cli.up_figures import FigureReader
 from junhong_cmp.db.pool import Pool
+from junhong_cmp.polling.hold_notice import post_hold
 from junhong_cmp.polling.lag import BUCKETS, lag_bucket
 from junhong_cmp.polling.pause_store import pause_polling
 from junhong_cmp.polling.queue_manager import PollingQueueManager
@@ -30,7 +31,7 @@ async def _count(pool: Pool, account_id: int, *, done: int, failed: int = 0, lag
 async def test_polls_of_an_earlier_run_in_the_same_minute_do_not_count(pool: Pool, redis: Redis) -> None:
     account = await ensure_account(pool, LONE_CARRIER, "")
     queue = PollingQueueManager(redis)
-    reader = FigureReader(pool, queue, [account])
+    reader = FigureReader(pool, redis, queue, [account])
     with pytest.raises(RuntimeError):
         await reader.read()
     await _count(pool, account.id, done=50, failed=5, lag_ms=60_000)
@@ -49,6 +50,18 @@ async def test_polls_of_an_earlier_run_in_the_same_minute_do_not_count(pool: Poo
     assert figures.polled_per_s > 0
 
 
+async def test_a_hold_of_the_claims_is_a_figure_too(pool: Pool, redis: Redis) -> None:
+    queue = PollingQueueManager(redis)
+    reader = FigureReader(pool, redis, queue, [])
+    await reader.open()
+    assert (await reader.read()).claims_held is None
+    await post_hold(redis, timedelta(seconds=75))
+    held = (await reader.read()).claims_held
+    await queue.close()
+    assert held is not None
+    assert timedelta(seconds=60) < held <= timedelta(seconds=75)
+
+
 async def _two(pool: Pool) -> list[CarrierAccount]:
     return [await ensure_account(pool, each, "") for each in choose_carriers("unicom,ctcc", None, None)]
 
@@ -56,7 +69,7 @@ async def _two(pool: Pool) -> list[CarrierAccount]:
 async def test_accounts_are_told_apart_and_add_up(pool: Pool, redis: Redis) -> None:
     unicom, ctcc = await _two(pool)
     queue = PollingQueueManager(redis)
-    reader = FigureReader(pool, queue, [unicom, ctcc])
+    reader = FigureReader(pool, redis, queue, [unicom, ctcc])
     await reader.open()
     await _count(pool, unicom.id, done=3, failed=1, lag_ms=10_000)
     await _count(pool, ctcc.id, done=5, lag_ms=40)
@@ -80,7 +93,7 @@ async def test_a_pause_of_this_run_is_told_whether_it_is_over_or_not(pool: Pool,
     async with pool.acquire() as conn:
         await pause_account(conn, ctcc.id, now - timedelta(seconds=5), "throttled")
     queue = PollingQueueManager(redis)
-    reader = FigureReader(pool, queue, [unicom, ctcc])
+    reader = FigureReader(pool, redis, queue, [unicom, ctcc])
     await reader.open()
     assert [each.pause for each in (await reader.read()).accounts] == [None, None]
 

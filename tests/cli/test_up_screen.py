@@ -74,6 +74,18 @@ def test_a_plain_screen_prints_a_line_for_each_moment() -> None:
     )
 
 
+@pytest.mark.parametrize("kind", [PlainScreen, LiveScreen])
+def test_why_nothing_is_polled_is_said_while_it_lasts(kind: type[PlainScreen] | type[LiveScreen]) -> None:
+    output = io.StringIO()
+    screen: Screen = kind(Console(file=output, force_terminal=kind is LiveScreen, width=120))
+    screen.show(POLLING)
+    assert "暂缓认领" not in output.getvalue()
+    screen.show(replace(POLLING, figures=replace(FIGURES, claims_held=timedelta(seconds=74.2))))
+    screen.close()
+    assert "主节点暂缓认领" in output.getvalue()
+    assert "约 75 秒后恢复轮询" in output.getvalue()
+
+
 def test_without_a_poll_there_is_no_lag() -> None:
     assert "滞后 p95 –" in printed(replace(POLLING, figures=replace(FIGURES, lag_p95=None)))
 

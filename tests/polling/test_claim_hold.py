@@ -14,6 +14,7 @@ from junhong_cmp.embedded.redis_server import EmbeddedRedis
 from junhong_cmp.polling import keys
 from junhong_cmp.polling.claim_hold import ClaimHold
 from junhong_cmp.polling.continuity import Continuity
+from junhong_cmp.polling.hold_notice import held_for
 from junhong_cmp.polling.server_identity import server_identity
 from junhong_cmp.polling.settings import PollingSettings
 
@@ -51,6 +52,7 @@ async def test_a_first_start_is_not_held_up(make_hold: MakeHold, redis: Redis) -
     hold = make_hold()
     await hold.look()
     assert not await hold.is_on()
+    assert await held_for(redis) is None
     assert await word(redis) == Continuity(await server_identity(redis))
 
 
@@ -66,7 +68,7 @@ async def test_the_next_leader_of_a_whole_redis_is_not_held_up(
 
 @pytest.mark.parametrize("ago", [timedelta(), LONGEST_POLL])
 async def test_an_empty_redis_holds_claims_while_a_counted_poll_may_be_under_way(
-    make_hold: MakeHold, pool: Pool, clock: FakeClock, ago: timedelta
+    make_hold: MakeHold, pool: Pool, redis: Redis, clock: FakeClock, ago: timedelta
 ) -> None:
     await count_a_poll(pool, clock, ago)
     hold = make_hold()
@@ -75,8 +77,12 @@ async def test_an_empty_redis_holds_claims_while_a_counted_poll_may_be_under_way
         clock.advance(WHOLE.total_seconds() - 1)
         await hold.look()  # further shards were sealed: it goes on, and does not begin anew
         assert await hold.is_on()
+        left = await held_for(redis)
+        assert left is not None
+        assert WHOLE - timedelta(seconds=30) < left <= WHOLE, "whoever asks why nothing is polled is told"
         clock.advance(1.1)
         assert not await hold.is_on()
+        assert await held_for(redis) is None
         await hold.look()
         assert not await hold.is_on()
     assert [entry["event"] for entry in logs] == [HELD, OVER]

@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
+from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.cards.account_cards import stream_account_cards
 from junhong_cmp.cli import polling_pauses, polling_rules
 from junhong_cmp.cli.card_choice import cards_with, chosen_numbers
+from junhong_cmp.cli.held_claims import held_text
 from junhong_cmp.cli.inspection import print_json
 from junhong_cmp.cli.options import AsJson, ConfigFile, PostgresDsn, RedisUrl
 from junhong_cmp.cli.polling_access import PollingAccess, account_named, later, parse_task_type, until_text
@@ -17,6 +19,7 @@ from junhong_cmp.config.values import parse_duration
 from junhong_cmp.db.pool import Conn, Pool
 from junhong_cmp.polling.config import build_snapshot
 from junhong_cmp.polling.config_store import load_config
+from junhong_cmp.polling.hold_notice import held_for
 from junhong_cmp.polling.pause_store import pause_polling, resume_polling
 from junhong_cmp.polling.poll_now import NowReport, PollNow
 from junhong_cmp.polling.queue_manager import PollingQueueManager
@@ -119,7 +122,9 @@ def poll_now(
     task_types = POLLING_TASK_TYPES if task_type is None else (task_type,)
     numbers = [] if account is not None else chosen_numbers(iccids, None)
 
-    async def work(pool: Pool, queue: PollingQueueManager) -> NowReport:
+    async def work(
+        pool: Pool, redis: RedisClient, queue: PollingQueueManager
+    ) -> tuple[NowReport, timedelta | None]:
         async with pool.acquire() as conn:
             stored = await load_config(conn)
             chosen = None if account is None else await account_named(conn, account)
@@ -131,13 +136,15 @@ def poll_now(
         else:
             async for cards in stream_account_cards(pool, chosen.id):
                 await now.hasten(cards)
-        return now.report
+        return now.report, await held_for(redis)
 
-    report = PollingAccess(config_file, postgres_dsn, redis_url).run_with_queue("无法立即轮询", work)
+    report, held = PollingAccess(config_file, postgres_dsn, redis_url).run_with_queue("无法立即轮询", work)
     if as_json:
-        print_json(asdict(report))
+        print_json({**asdict(report), "claims_held_s": None if held is None else held.total_seconds()})
         return
     _tell(report)
+    if held is not None:
+        typer.echo(held_text(held))
 
 
 def _tell(report: NowReport) -> None:

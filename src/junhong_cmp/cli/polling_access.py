@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import typer
 
-from junhong_cmp.asynq.connection import open_redis
+from junhong_cmp.asynq.connection import RedisClient, open_redis
 from junhong_cmp.cards.account_store import list_accounts
 from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.cli.database import open_configured_pool
@@ -53,9 +53,9 @@ class PollingAccess:
         return self._run(action, with_connection, without=Service.REDIS)
 
     def run_with_queue(
-        self, action: str, work: Callable[[Pool, PollingQueueManager], Awaitable[_Result]]
+        self, action: str, work: Callable[[Pool, RedisClient, PollingQueueManager], Awaitable[_Result]]
     ) -> _Result:
-        """Do ``work`` with the pool and the shards; raises as :meth:`run` does, for Redis too."""
+        """Do ``work`` with the pool, Redis and the shards; raises as :meth:`run` does, for Redis too."""
 
         async def with_queue(pool: Pool, settings: Settings) -> _Result:
             async with AsyncExitStack() as stack:
@@ -64,7 +64,7 @@ class PollingAccess:
                 shards = settings.polling.shards_per_account
                 queue = PollingQueueManager(redis, shards_per_account=shards)
                 stack.push_async_callback(queue.close)
-                return await work(pool, queue)
+                return await work(pool, redis, queue)
 
         return self.run_with_settings(action, with_queue)
 

@@ -14,6 +14,7 @@ from junhong_cmp.db.pool import Pool
 from junhong_cmp.leadership.lease import LeadershipView
 from junhong_cmp.leadership.lease_store import LeaseStore
 from junhong_cmp.polling.account_load import AccountLoads
+from junhong_cmp.polling.hold_notice import held_for
 from junhong_cmp.polling.queue_manager import PollingQueueManager
 from junhong_cmp.polling.stats_store import load_totals
 from junhong_cmp.polling.tasks import POLLING_TASK_TYPES, TaskType
@@ -80,10 +81,11 @@ class LastMinute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """The whole report."""
+    """The whole report; ``claims_held`` is for how long nothing is claimed because Redis lost data."""
 
     at: datetime
     leadership: LeadershipView
+    claims_held: timedelta | None
     instances: Sequence[Instance]
     queues: Sequence[QueueInfo]
     shards: Sequence[ShardRow]
@@ -99,6 +101,7 @@ class Status:
         return {
             "at": self.at,
             "leadership": _leadership_as_json(self.leadership),
+            "claims_held_s": None if self.claims_held is None else self.claims_held.total_seconds(),
             "instances": [asdict(instance) for instance in self.instances],
             "queues": queues,
             "shards": [asdict(row) for row in self.shards],
@@ -115,6 +118,7 @@ class StatusReader:
     """A status reader collects the report from Redis and PostgreSQL; it changes nothing in either."""
 
     def __init__(self, redis: RedisClient, pool: Pool, *, shards_per_account: int) -> None:
+        self._redis = redis
         self._inspector = Inspector(redis)
         self._lease = LeaseStore(redis)
         self._loads = AccountLoads(redis)
@@ -132,6 +136,7 @@ class StatusReader:
         return Status(
             at=now,
             leadership=await self._lease.read(),
+            claims_held=await held_for(self._redis),
             instances=await self._instances(),
             queues=await self._inspector.queues(),
             shards=[

@@ -7,6 +7,7 @@ from typing import Final
 from rich.markup import escape
 from rich.table import Table
 
+from junhong_cmp.cli.held_claims import held_text
 from junhong_cmp.cli.import_screen import STATUS_NAMES
 from junhong_cmp.cli.status_report import Status
 from junhong_cmp.cli.tables import open_console
@@ -29,6 +30,8 @@ def print_status(status: Status) -> None:
         f"最近一分钟：完成 {minute.done}，失败 {minute.failed}，限流 {minute.throttled}，"
         f"作废 {minute.superseded}，p95 延迟 {lag}",
     )
+    if status.claims_held is not None:
+        console.print(held_text(status.claims_held))
 
 
 def _tables(status: Status) -> Iterator[Table]:

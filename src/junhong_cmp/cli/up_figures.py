@@ -8,10 +8,12 @@ from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 from typing import Final
 
+from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.cards.store import count_cards
 from junhong_cmp.cli.up_pauses import Pause, load_pauses
 from junhong_cmp.db.pool import Pool
+from junhong_cmp.polling.hold_notice import held_for
 from junhong_cmp.polling.lag import lag_quantile
 from junhong_cmp.polling.queue_manager import PollingQueueManager
 from junhong_cmp.polling.stats_store import PollTotals, load_account_totals
@@ -38,7 +40,10 @@ class AccountFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """Cards and polls at one moment; ``waiting`` and ``due`` count (card, task type) pairs."""
+    """Cards and polls at one moment; ``waiting`` and ``due`` count (card, task type) pairs.
+
+    ``claims_held`` is for how long the leader will claim nothing yet because Redis lost data.
+    """
 
     cards: int
     waiting: int
@@ -49,13 +54,21 @@ class Figures:
     polled_per_s: float
     lag_p95: timedelta | None
     accounts: tuple[AccountFigures, ...]
+    claims_held: timedelta | None = None
 
 
 class FigureReader:
     """A figure reader reads figures relative to the moment it was opened."""
 
-    def __init__(self, pool: Pool, queue: PollingQueueManager, accounts: Sequence[CarrierAccount]) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        redis: RedisClient,
+        queue: PollingQueueManager,
+        accounts: Sequence[CarrierAccount],
+    ) -> None:
         self._pool = pool
+        self._redis = redis
         self._queue = queue
         self._accounts = tuple(accounts)
         self._ids = [account.id for account in accounts]
@@ -95,6 +108,7 @@ class FigureReader:
             polled_per_s=sum(each.polled_per_s for each in accounts),
             lag_p95=lag_quantile([sum(bucket) for bucket in zip_longest(*histograms, fillvalue=0)], 0.95),
             accounts=tuple(accounts),
+            claims_held=await held_for(self._redis),
         )
 
     async def _totals(self) -> Mapping[int, PollTotals]:

@@ -133,6 +133,8 @@ class UpRun:
         while ends is None or tick < ends:
             await asyncio.sleep(max(0.0, tick - time.monotonic()))
             figures = self._figures = await scene.figures.read()
+            if figures.claims_held is not None:
+                began = time.monotonic()  # the wait for the first poll begins when one may come
             if self._polling_since is None:
                 self._polling_since = self._first_poll(figures, began)
             since = self._polling_since

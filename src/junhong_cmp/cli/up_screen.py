@@ -9,7 +9,9 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.panel import Panel
 from rich.table import Table
+from rich.text import Text
 
+from junhong_cmp.cli.held_claims import held_text
 from junhong_cmp.cli.up_figures import AccountFigures, Figures
 from junhong_cmp.cli.up_imports import ImportCounts
 
@@ -74,6 +76,8 @@ class PlainScreen:
         self.say(f"[{_clock(progress.elapsed)}] {_line(_cells(progress))}")
         for account in _several(progress):
             self.say(f"        {_line(_account_cells(account))}")
+        for notice in _notices(progress):
+            self.say(f"        {notice}")
 
     def close(self) -> None:
         """Nothing to give back."""
@@ -106,6 +110,7 @@ class LiveScreen:
                 if (accounts := _several(progress))
                 else []
             ),
+            *map(Text, _notices(progress)),
         )
         if self._live is None:
             self._live = Live(shown, console=self._console, auto_refresh=False, redirect_stderr=False)
@@ -150,6 +155,12 @@ def _cells(progress: Progress) -> _Cells:
         ("失败", str(figures.failed)),
         ("限流", str(figures.throttled)),
     ]
+
+
+def _notices(progress: Progress) -> tuple[str, ...]:
+    """Return why polling rests, where that is not an account's own pause."""
+    wait = None if progress.figures is None else progress.figures.claims_held
+    return () if wait is None else (held_text(wait),)
 
 
 def _several(progress: Progress) -> tuple[AccountFigures, ...]:

@@ -145,7 +145,7 @@ class UpStage:
         imports = await self._hand_in(pool, redis, accounts, paths)
         queue = PollingQueueManager(redis, shards_per_account=self._options.shards_per_account)
         self._closing.push_async_callback(queue.close)
-        figures = FigureReader(pool, queue, accounts)
+        figures = FigureReader(pool, redis, queue, accounts)
         await figures.open()
         return imports, figures
 

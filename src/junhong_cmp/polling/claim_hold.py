@@ -11,6 +11,7 @@ from junhong_cmp.db.pool import Pool
 from junhong_cmp.db.retrying import DATABASE_FAULTS
 from junhong_cmp.polling import keys
 from junhong_cmp.polling.continuity import BROKEN, Continuity
+from junhong_cmp.polling.hold_notice import post_hold, withdraw_hold
 from junhong_cmp.polling.server_identity import is_cluster, server_identity
 from junhong_cmp.polling.settings import PollingSettings
 
@@ -35,8 +36,8 @@ class ClaimHold:
     that finds data missing waits for so long, by the monotonic clock, while cards are put back into their
     shards. A key, ``polling:continuity``, says for which Redis process nothing was lost: a snapshot that was
     restored brings along the name of another. It is written when the hold is over, so whoever leads before
-    that holds a whole time himself. Where PostgreSQL counted no polls lately, as at a first start, nothing
-    is held up.
+    that holds a whole time himself; a notice in Redis tells others for how long. Where PostgreSQL counted no
+    polls lately, as at a first start, nothing is held up.
     """
 
     def __init__(
@@ -71,9 +72,10 @@ class ClaimHold:
         if doubt is None:
             await self._note(whole.encode())
             return
-        wait_s = self._settings.slot_lease.total_seconds()
-        self._until = self._clock.monotonic() + wait_s
-        log.warning(doubt, wait_s=wait_s)
+        wait = self._settings.slot_lease
+        await post_hold(self._redis, wait)
+        self._until = self._clock.monotonic() + wait.total_seconds()
+        log.warning(doubt, wait_s=wait.total_seconds())
 
     async def new_server(self) -> str | None:
         """Return the name of the Redis process if it is not the one looked at; asked seldom.
@@ -134,6 +136,7 @@ class ClaimHold:
         if self._clock.monotonic() < self._until:
             return True
         await self._note(Continuity(self._server).encode())
+        await withdraw_hold(self._redis)
         self._until = None
         log.info("此前发出的查询已全部结束，恢复认领")
         return False

@@ -72,6 +72,11 @@ def continuity() -> str:
     return "polling:continuity"
 
 
+def hold() -> str:
+    """Present, and expiring by itself, while the leader claims nothing after a loss of data."""
+    return "polling:hold"
+
+
 def notices() -> str:
     """ZSET of shard tag → earliest due time posted for the leader, unix milliseconds."""
     return "polling:{notices}:due"
