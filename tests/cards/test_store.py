@@ -38,7 +38,7 @@ async def test_a_new_card_has_its_fields_and_knows_nothing_yet(pool: Pool) -> No
     )
     async with pool.acquire() as conn, conn.transaction():
         (card,) = await insert_cards(conn, account.id, [new])
-    for field in NewCard.__dataclass_fields__:
+    for field in NewCard._fields:
         assert getattr(card, field) == getattr(new, field)
     assert card.iccid19 == new.iccid19 == "898604B719227027452"
     assert card.account_id == account.id

@@ -101,9 +101,11 @@ class CarrierAccount:
         return self.paused_until is not None and now < self.paused_until
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewCard:
-    """A card to be inserted; ``iccid`` is normalised (see ``cards.iccid``)."""
+class NewCard(NamedTuple):
+    """A card to be inserted; ``iccid`` is normalised (see ``cards.iccid``).
+
+    A tuple, because an import makes very many: cheap to make, and a batch of them turns into columns at once.
+    """
 
     iccid: str
     msisdn: str | None = None

@@ -84,8 +84,10 @@ def roster_row(card: Card) -> RosterRow:
 
 
 def _last_ms(progress: PollProgress) -> int | None:
+    if progress.attempted_at is progress.succeeded_at is None:
+        return None
     times: list[datetime] = [at for at in (progress.attempted_at, progress.succeeded_at) if at is not None]
-    return int(max(times).timestamp() * 1000) if times else None
+    return int(max(times).timestamp() * 1000)
 
 
 def progress_columns(topic: PollTopic) -> tuple[int, int]:

@@ -7,6 +7,7 @@ from junhong_cmp.cards.card_rows import card_from_row
 from junhong_cmp.cards.fresh_card import fresh_card
 from junhong_cmp.cards.iccid import is_same_card
 from junhong_cmp.cards.model import Card, NewCard
+from junhong_cmp.db.kept_plans import kept_plans
 from junhong_cmp.db.pool import Conn, Pool
 
 _INSERT_LOCK_KEY: Final = 0x6A68_6361  # "jhca"
@@ -17,6 +18,7 @@ _LOCK_INSERTS = "SELECT pg_advisory_xact_lock($1)"
 # OFFSET 0 keeps the planner on the index by number: it would rather read all cards and hash them, for every
 # chunk of an import, until there are many more of them than a chunk has rows. Or, not knowing how many cards
 # a number has, for a hundred of them.
+# The arrays are the fields of ``NewCard`` in their order.
 _INSERT = """
     INSERT INTO iot_card (
         account_id, iccid, iccid19, msisdn, imsi, imei, batch_no, category, plan, real_name_required,
@@ -69,24 +71,14 @@ async def insert_cards(conn: Conn, account_id: int, rows: Sequence[NewCard]) -> 
     news = _first_of_each_card(rows)
     await conn.execute(_LOCK_INSERTS, _INSERT_LOCK_KEY)
     created: list[Card] = []
-    for start in range(0, len(news), _ROWS_A_STATEMENT):
-        created += await _insert(conn, account_id, news[start : start + _ROWS_A_STATEMENT])
+    async with kept_plans(conn):
+        for start in range(0, len(news), _ROWS_A_STATEMENT):
+            created += await _insert(conn, account_id, news[start : start + _ROWS_A_STATEMENT])
     return created
 
 
 async def _insert(conn: Conn, account_id: int, news: Sequence[NewCard]) -> list[Card]:
-    inserted = await conn.fetch(
-        _INSERT,
-        account_id,
-        [new.iccid for new in news],
-        [new.msisdn for new in news],
-        [new.imsi for new in news],
-        [new.imei for new in news],
-        [new.batch_no for new in news],
-        [new.category for new in news],
-        [new.plan for new in news],
-        [new.real_name_required for new in news],
-    )
+    inserted = await conn.fetch(_INSERT, account_id, *zip(*news, strict=True))
     ids = {row["iccid"]: row["id"] for row in inserted}
     return [fresh_card(ids[new.iccid], account_id, new) for new in news if new.iccid in ids]
 
@@ -132,10 +124,13 @@ async def set_polling_enabled(conn: Conn, card_id: int, *, enabled: bool) -> Car
 
 
 def _first_of_each_card(rows: Sequence[NewCard]) -> list[NewCard]:
+    if len({row.iccid[:19] for row in rows}) == len(rows):  # as it nearly always is
+        return list(rows)
     kept: dict[str, list[NewCard]] = {}
+    firsts: list[NewCard] = []
     for row in rows:
         same = kept.setdefault(row.iccid19, [])
         if not any(is_same_card(row.iccid, other.iccid) for other in same):
             same.append(row)
-    kept_ids = {id(new) for news in kept.values() for new in news}
-    return [row for row in rows if id(row) in kept_ids]
+            firsts.append(row)
+    return firsts

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class ImportStatus(StrEnum):
@@ -42,8 +43,7 @@ class RowProblem(StrEnum):
     OTHER_ACCOUNT = "other_account"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowResult:
+class RowResult(NamedTuple):
     """The outcome of the row that starts at ``line_no``; ``value`` is its ICCID as it may be shown."""
 
     line_no: int

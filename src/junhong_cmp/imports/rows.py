@@ -3,8 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from junhong_cmp.cards.carrier import CARRIER_NAMES, Carrier
 from junhong_cmp.cards.iccid import NUMERIC_CELL_TEXT, IccidError, IccidProblem, clean_cell, normalise
@@ -49,8 +48,7 @@ class RowAccount(Protocol):
         """The account's name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A row that names a card properly; whether the card is new only the database knows."""
 
     line_no: int
