@@ -13,7 +13,7 @@ from junhong_cmp.asynq.broker import Broker
 from junhong_cmp.asynq.broker_types import Ack, AckKind
 from junhong_cmp.asynq.client import Client
 from junhong_cmp.asynq.inspector import Inspector
-from junhong_cmp.asynq.inspector_errors import QueueNotFoundError, TaskNotFoundError
+from junhong_cmp.asynq.inspector_errors import QueueNotFoundError, TaskNotFoundError, TaskNotRunningError
 from junhong_cmp.asynq.inspector_types import TaskDetails
 from junhong_cmp.asynq.states import TaskState
 from junhong_cmp.asynq.task import EnqueueOptions, Task
@@ -187,3 +187,16 @@ async def test_instants_no_calendar_holds(redis: Redis, inspector: Inspector) ->
     await wire.put(redis, "a")
     await redis.hset(PREFIX + "t:a", "msg", message.SerializeToString())
     assert (await inspector.task(QUEUE, "a")).deadline is None
+
+
+async def test_what_nobody_works_on_is_not_cancelled(redis: Redis, inspector: Inspector) -> None:
+    with pytest.raises(TaskNotRunningError, match="任务不存在：编号 a") as nowhere:
+        await inspector.cancel_running("a")
+    assert nowhere.value.places == ()
+    for queue in (QUEUE, "other"):
+        await Client(redis).enqueue(Task("t"), EnqueueOptions(queue=queue, task_id="a"))
+    with pytest.raises(TaskNotRunningError, match="没有在执行") as waiting:
+        await inspector.cancel_running("a")
+    assert sorted(waiting.value.places) == sorted([(QUEUE, TaskState.PENDING), ("other", TaskState.PENDING)])
+    await Broker(redis).dequeue("other", 1, owner="w")
+    assert await inspector.cancel_running("a") == 0, "asked for, though no server listens here"

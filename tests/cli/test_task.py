@@ -97,3 +97,20 @@ async def test_a_task_in_work_is_only_cancelled(redis: Redis, junhong: Console) 
         CancelRequest("a"),
     ]
     await junhong("task", "cancel", "a", "--then", "explode", code=2)
+
+
+async def test_only_a_task_in_work_can_be_cancelled(redis: Redis, junhong: Console) -> None:
+    await put(redis, "a", "b")
+    await Broker(redis).dequeue(QUEUE, 1, owner="w")
+    async with redis.pubsub() as channel:
+        await channel.subscribe(CANCEL_CHANNEL)
+        await channel.get_message(timeout=5)
+        said = await junhong("task", "cancel", "b", "none", "a", code=1)
+        assert said == "已请求取消：a（1 个实例收到）\n"
+        assert junhong.errors.splitlines() == [
+            f"错误：任务没有在执行：编号 b，在队列 {QUEUE} 中，状态 pending",
+            "错误：任务不存在：编号 none",
+        ]
+        message = await channel.get_message(timeout=5)
+    assert message is not None
+    assert message["data"] == b"a"

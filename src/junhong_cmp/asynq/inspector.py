@@ -13,6 +13,7 @@ from junhong_cmp.asynq.client import DEFAULT_MAX_PAYLOAD_BYTES
 from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.asynq.errors import PayloadTooLargeError
 from junhong_cmp.asynq.inspector_check import CheckReport, QueueCheck
+from junhong_cmp.asynq.inspector_errors import TaskNotRunningError
 from junhong_cmp.asynq.inspector_operations import Operation, TaskOperator
 from junhong_cmp.asynq.inspector_processes import ProcessReader, queue_slot
 from junhong_cmp.asynq.inspector_queues import QueueDesk
@@ -178,6 +179,18 @@ class Inspector:
         own applies; Go's servers know none and try again.
         """
         return await broker_presence.publish_cancel(self._redis, task_id, policy)
+
+    async def cancel_running(self, task_id: str, *, policy: CancelPolicy | None = None) -> int:
+        """Cancel a task somebody works on, as :meth:`cancel_processing` does, which asks without looking.
+
+        Raises:
+            TaskNotRunningError: no queue holds such a task, or nobody works on it; nothing was sent.
+
+        """
+        found = await self._reader.find(await self._desk.names(), task_id)
+        if all(task.state is not TaskState.ACTIVE for task in found):
+            raise TaskNotRunningError(task_id, [(task.queue, task.state) for task in found])
+        return await self.cancel_processing(task_id, policy=policy)
 
     async def check(self, queue: str, *, repair: bool = False) -> CheckReport:
         """Look for what does not fit together in a queue, and mend it with ``repair``; it may be in use.

@@ -1,5 +1,7 @@
 """Why the inspector refuses an operation; nothing was changed."""
 
+from collections.abc import Sequence
+
 from junhong_cmp.asynq.errors import AsynqError
 from junhong_cmp.asynq.states import TaskState
 
@@ -57,6 +59,18 @@ class TaskStateError(InspectionError):
         self.task_id = task_id
         self.state = state
         super().__init__(f"任务{reason}：队列 {queue}，编号 {task_id}")
+
+
+class TaskNotRunningError(InspectionError):
+    """Nobody works on a task of this id; ``places`` are the queues that hold one, and in which state."""
+
+    def __init__(self, task_id: str, places: Sequence[tuple[str, TaskState]]) -> None:
+        self.task_id = task_id
+        self.places = tuple(places)
+        where = "；".join(f"在队列 {queue} 中，状态 {state.value}" for queue, state in places)
+        super().__init__(
+            f"任务没有在执行：编号 {task_id}，{where}" if where else f"任务不存在：编号 {task_id}"
+        )
 
 
 class UnsupportedStateError(InspectionError):

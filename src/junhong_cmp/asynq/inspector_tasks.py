@@ -12,7 +12,7 @@ from junhong_cmp.asynq.inspector_places import place_args, place_keys
 from junhong_cmp.asynq.inspector_types import TaskDetails
 from junhong_cmp.asynq.keys import queue_keys
 from junhong_cmp.asynq.message import InvalidMessageError, decode
-from junhong_cmp.asynq.scripting import LuaScript
+from junhong_cmp.asynq.scripting import LuaScript, ScriptCall
 from junhong_cmp.asynq.states import TaskState
 
 _READ: Final = LuaScript.load("junhong_cmp.asynq", "_places", "read_tasks")
@@ -34,6 +34,17 @@ class TaskReader:
             raise TaskNotFoundError(queue, task_id)
         return found[0]
 
+    async def find(self, queues: Sequence[str], task_id: str) -> list[TaskDetails]:
+        """Return the tasks of this id, of which each queue may hold one, in one round trip."""
+        now = self._clock()
+        calls = [_read_call(queue, now, "", task_id, 0, 0) for queue in queues]
+        found: list[TaskDetails] = []
+        for queue, rows in zip(queues, await _READ.run_many(self._redis, calls), strict=True):
+            if isinstance(rows, Exception):
+                raise rows
+            found += _shown(queue, rows, now)
+        return found
+
     async def page(
         self, queue: str, state: TaskState, *, group: str, first: int, count: int
     ) -> list[TaskDetails]:
@@ -48,15 +59,21 @@ class TaskReader:
         return tasks
 
     async def _rows(self, queue: str, state: str, subject: str, first: int, last: int) -> list[TaskDetails]:
-        keys = queue_keys(queue)
         now = self._clock()
-        rows = await _READ.run(
-            self._redis, place_keys(keys), [*place_args(keys, now), state, subject, first, last]
-        )
-        return [_details(queue, row, now) for row in rows if row[1] in _STATES]
+        keys, args = _read_call(queue, now, state, subject, first, last)
+        return _shown(queue, await _READ.run(self._redis, keys, args), now)
 
 
 _STATES: Final = {state.value.encode(): state for state in TaskState}
+
+
+def _read_call(queue: str, now: float, state: str, subject: str, first: int, last: int) -> ScriptCall:
+    keys = queue_keys(queue)
+    return place_keys(keys), [*place_args(keys, now), state, subject, first, last]
+
+
+def _shown(queue: str, rows: Sequence[Sequence[Any]], now: float) -> list[TaskDetails]:
+    return [_details(queue, row, now) for row in rows if row[1] in _STATES]
 
 
 def _details(queue: str, row: Sequence[Any], now: float) -> TaskDetails:

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -152,15 +153,15 @@ def cancel_tasks(
     config_file: ConfigFile = None,
     redis_url: RedisUrl = None,
 ) -> None:
-    """Ask the servers to cancel tasks; whether one is running them does not show here."""
+    """Ask the servers to cancel tasks; that nobody works on one, or there is none, is a refusal."""
 
-    async def cancel(inspector: Inspector) -> list[int]:
-        return [await inspector.cancel_processing(task_id, policy=then) for task_id in task_ids]
+    async def cancel(inspector: Inspector, task_id: str) -> str:
+        heard = await inspector.cancel_running(task_id, policy=then)
+        return f"已请求取消：{task_id}（{heard} 个实例收到）"
 
-    for task_id, heard in zip(
-        task_ids, Access(config_file, redis_url).run("无法请求取消", cancel), strict=True
-    ):
-        typer.echo(f"已请求取消：{task_id}（{heard} 个实例收到）")
+    access = Access(config_file, redis_url)
+    if access.run("无法请求取消", lambda inspector: _each(task_ids, partial(cancel, inspector))):
+        raise typer.Exit(REFUSED)
 
 
 class _Operation:
@@ -187,21 +188,27 @@ class _Operation:
             report = access.run(action, lambda inspector: self._every(inspector, queue, state, group=group))
             typer.echo(f"已{self._name} {report.done} 个任务{_notes(report)}")
             return
-        refusals = access.run(action, lambda inspector: self._do(inspector, queue, task_ids or ()))
-        if refusals:
+
+        async def do(inspector: Inspector, task_id: str) -> str:
+            await self._one(inspector, queue, task_id)
+            return f"已{self._name}：{task_id}"
+
+        if access.run(action, lambda inspector: _each(task_ids or (), partial(do, inspector))):
             raise typer.Exit(REFUSED)
 
-    async def _do(self, inspector: Inspector, queue: str, task_ids: Sequence[str]) -> int:
-        refused = 0
-        for task_id in task_ids:
-            try:
-                await self._one(inspector, queue, task_id)
-            except InspectionError as error:
-                refused += 1
-                typer.echo(f"错误：{error}", err=True)
-            else:
-                typer.echo(f"已{self._name}：{task_id}")
-        return refused
+
+async def _each(task_ids: Sequence[str], do: Callable[[str], Awaitable[str]]) -> int:
+    """Do it to every task, print what it says of each, and return how many were refused."""
+    refused = 0
+    for task_id in task_ids:
+        try:
+            said = await do(task_id)
+        except InspectionError as error:
+            refused += 1
+            typer.echo(f"错误：{error}", err=True)
+        else:
+            typer.echo(said)
+    return refused
 
 
 def _notes(report: BulkReport) -> str:
