@@ -40,6 +40,8 @@ async def test_plans_and_those_only_cards_name(pool: Pool, plan: Console) -> Non
         "cards_to_resume": 0,
         "saved": True,
     }
+    same = await plan("set", "demo", "[30M]", "--quota", "1536MB")
+    assert same == "套餐 [30M] 没有变化：1.5GB → 1.5GB，2 张卡\n"
     page = await plan("ls")
     assert all(words in page for words in ("[30M]", "1.5GB", "别家", "未设"))
 

@@ -21,6 +21,7 @@ async def test_a_pool_is_made_changed_listed_and_removed(pool: Pool, pools: Cons
     assert made == ("流量池 [共享] 已新建：容量 未设 → 100GB，停机线 未设 → 95GB，0 张卡，本周期已用 0KB\n")
     changed = await pools("set", "demo", "[共享]", "-q", "1TB")
     assert changed == "流量池 [共享] 已修改：容量 100GB → 1TB，0 张卡，本周期已用 0KB\n"
+    assert "流量池 [共享] 没有变化：" in await pools("set", "demo", "[共享]", "-q", "1TB", "-t", "95GB")
     (row,) = await pools.json("ls", "demo")
     assert (row["account"], row["name"], row["capacity_kb"]) == ("demo", "[共享]", 1024**3)
     assert (row["threshold_kb"], row["used_kb"], row["cards"]) == (95 * 1024**2, 0, 0)

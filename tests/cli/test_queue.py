@@ -51,13 +51,23 @@ async def test_pause_and_resume(redis: Redis, junhong: Console) -> None:
     assert await junhong("queue", "pause", QUEUE) == f"队列已暂停：{QUEUE}\n"
     assert (await Broker(redis).dequeue(QUEUE, 1, owner="w")).paused
     assert "（已暂停）" in await junhong("queue", "ls")
-    await junhong("queue", "pause", QUEUE, code=1)
-    assert "已处于暂停状态" in junhong.errors
+    since = await redis.get(PREFIX + "paused")
+    assert await junhong("queue", "pause", QUEUE) == f"队列已处于暂停状态：{QUEUE}，没有变化\n"
+    assert await redis.get(PREFIX + "paused") == since
     assert await junhong("queue", "resume", QUEUE) == f"队列已恢复：{QUEUE}\n"
-    await junhong("queue", "resume", QUEUE, code=1)
-    assert "并未暂停" in junhong.errors
-    await junhong("queue", "pause", "misspelt", code=1)
+    assert await junhong("queue", "resume", QUEUE) == f"队列并未暂停：{QUEUE}，没有变化\n"
+    for command in ("pause", "resume"):
+        await junhong("queue", command, "misspelt", code=1)
+        assert junhong.errors == "错误：队列不存在：misspelt；junhong queue ls 列出现有队列"
     assert not await redis.exists("asynq:{misspelt}:paused")
+
+
+async def test_a_pause_of_a_queue_that_is_no_longer_registered_can_be_undone(
+    redis: Redis, junhong: Console
+) -> None:
+    await redis.set("asynq:{gone}:paused", 1)
+    assert await junhong("queue", "resume", "gone") == "队列已恢复：gone\n"
+    assert not await redis.exists("asynq:{gone}:paused")
 
 
 async def test_rm(redis: Redis, junhong: Console) -> None:

@@ -57,6 +57,17 @@ async def test_run_archive_delete_one_by_one(redis: Redis, junhong: Console) -> 
     assert await redis.keys(PREFIX + "*") == []
 
 
+async def test_what_is_so_already_is_no_refusal(redis: Redis, junhong: Console) -> None:
+    await put(redis, "a")
+    said = await junhong("task", "run", "a", "-q", QUEUE)
+    assert said == f"任务已在待处理中：队列 {QUEUE}，编号 a，没有变化\n"
+    await junhong("task", "archive", "a", "-q", QUEUE)
+    said = await junhong("task", "archive", "a", "-q", QUEUE)
+    assert said == f"任务已归档：队列 {QUEUE}，编号 a，没有变化\n"
+    await junhong("task", "delete", "a", "-q", QUEUE)
+    await junhong("task", "delete", "a", "-q", QUEUE, code=1)
+
+
 async def test_all_of_a_state(redis: Redis, junhong: Console) -> None:
     await put(redis, "a", "b", process_in=HOUR)
     await redis.zadd(PREFIX + "scheduled", {"ghost": 1})

@@ -88,6 +88,7 @@ def set_plan(
         print_json({**change.plan._asdict(), "old_quota_kb": change.old_kb, **effects, "saved": not dry_run})
         return
     verb = "校验通过，未改动" if dry_run else "已新建" if change.old_kb is None else "已修改"
+    verb = "没有变化" if change.old_kb == quota_kb else verb
     volumes = f"{volume_text(change.old_kb)} → {volume_text(quota_kb)}"
     typer.echo(f"套餐 {name} {verb}：{volumes}，{change.plan.cards} 张卡")
     if change.to_stop:

@@ -132,6 +132,8 @@ def remove(
 def _tell(change: PoolChange, *, dry_run: bool) -> None:
     pool = change.pool
     verb = "校验通过，未改动" if dry_run else "已新建" if change.old_capacity_kb is None else "已修改"
+    if (change.old_capacity_kb, change.old_threshold_kb) == (pool.capacity_kb, pool.threshold_kb):
+        verb = "没有变化"
     parts = [f"容量 {volume_text(change.old_capacity_kb)} → {volume_text(pool.capacity_kb)}"]
     if change.old_threshold_kb != pool.threshold_kb:
         parts.append(f"停机线 {volume_text(change.old_threshold_kb)} → {volume_text(pool.threshold_kb)}")

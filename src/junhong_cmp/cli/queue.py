@@ -7,6 +7,7 @@ import typer
 
 from junhong_cmp.asynq.inspector import Inspector
 from junhong_cmp.asynq.inspector_check import CheckReport
+from junhong_cmp.asynq.inspector_errors import QueuePauseError
 from junhong_cmp.asynq.inspector_types import DailyStats, GroupInfo, QueueInfo
 from junhong_cmp.cli.inspection import REFUSED, Access, print_json
 from junhong_cmp.cli.options import AsJson, ConfigFile, RedisUrl
@@ -66,20 +67,31 @@ def inspect_queue(
 
 
 def pause_queue(queue: QueueName, config_file: ConfigFile = None, redis_url: RedisUrl = None) -> None:
-    """Pause a queue that exists: a misspelt name must not pass for done."""
+    """Pause a queue that exists: a misspelt name must not pass for done. One paused already stays so."""
 
-    async def pause(inspector: Inspector) -> None:
+    async def pause(inspector: Inspector) -> str:
         await inspector.queue(queue)
-        await inspector.pause_queue(queue)
+        try:
+            await inspector.pause_queue(queue)
+        except QueuePauseError as already:
+            return f"{already}，没有变化"
+        return f"队列已暂停：{queue}"
 
-    Access(config_file, redis_url).run("无法暂停队列", pause)
-    typer.echo(f"队列已暂停：{queue}")
+    typer.echo(Access(config_file, redis_url).run("无法暂停队列", pause))
 
 
 def resume_queue(queue: QueueName, config_file: ConfigFile = None, redis_url: RedisUrl = None) -> None:
-    """Undo a pause."""
-    Access(config_file, redis_url).run("无法恢复队列", lambda inspector: inspector.unpause_queue(queue))
-    typer.echo(f"队列已恢复：{queue}")
+    """Undo a pause; a queue that is not paused stays as it is, if there is one of this name."""
+
+    async def resume(inspector: Inspector) -> str:
+        try:
+            await inspector.unpause_queue(queue)
+        except QueuePauseError as already:
+            await inspector.queue(queue)
+            return f"{already}，没有变化"
+        return f"队列已恢复：{queue}"
+
+    typer.echo(Access(config_file, redis_url).run("无法恢复队列", resume))
 
 
 def remove_queue(

@@ -9,7 +9,7 @@ import typer
 
 from junhong_cmp.asynq.cancel_requests import CancelPolicy
 from junhong_cmp.asynq.inspector import PAGE_SIZE, Inspector
-from junhong_cmp.asynq.inspector_errors import InspectionError
+from junhong_cmp.asynq.inspector_errors import InspectionError, TaskStateError
 from junhong_cmp.asynq.inspector_types import BulkReport
 from junhong_cmp.asynq.states import TaskState
 from junhong_cmp.cli.inspection import REFUSED, Access, parse_state, print_json
@@ -190,7 +190,12 @@ class _Operation:
             return
 
         async def do(inspector: Inspector, task_id: str) -> str:
-            await self._one(inspector, queue, task_id)
+            try:
+                await self._one(inspector, queue, task_id)
+            except TaskStateError as error:
+                if error.state is TaskState.ACTIVE:
+                    raise
+                return f"{error}，没有变化"  # where the operation would have put it
             return f"已{self._name}：{task_id}"
 
         if access.run(action, lambda inspector: _each(task_ids or (), partial(do, inspector))):
