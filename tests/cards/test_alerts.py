@@ -33,6 +33,11 @@ def test_a_threshold_needs_a_reading_of_the_current_cycle(card: dict[str, Any], 
     assert (text(AlertKind.THRESHOLD, 0.8, **card) is not None) is speaks
 
 
+def test_volumes_are_told_in_the_units_people_use() -> None:
+    said = text(AlertKind.THRESHOLD, 0.8, threshold_kb=512_000, cycle_used_kb=450_000, cycle=CYCLE)
+    assert said == "本周期已用 439.5MB，阈值 500MB 的 80%"
+
+
 @pytest.mark.parametrize(
     ("hours", "enabled", "speaks"), [(24, True, True), (23.9, True, False), (99, False, False)]
 )

@@ -84,11 +84,23 @@ async def test_one_card_is_shown(card: Command, pool: asyncpg.Pool) -> None:
         " SELECT id, '2026-03-01', 123456 FROM iot_card WHERE iccid = $1",
         iccid(1),
     )
+    await pool.execute(
+        "UPDATE iot_card SET threshold_kb = 512000, cycle_used_kb = 398000, last_reading_kb = 1600000"
+        " WHERE iccid = $1",
+        iccid(1),
+    )
+    await pool.execute(
+        "INSERT INTO usage_anomaly (card_id, kind, reading_at, cycle, expected_kb, reading_kb)"
+        " SELECT id, 'rollback', now(), '2026-03', 398001, 398000 FROM iot_card WHERE iccid = $1",
+        iccid(1),
+    )
     code, out, _ = await card("show", iccid(1)[:19])
     text = out.decode()
     assert code == 0
-    for part in (iccid(1), "demo 演示（中国移动）", "123,456", "从未", "操作：无", "状态历史：无"):
+    for part in (iccid(1), "demo 演示（中国移动）", "120.6MB", "从未", "操作：无", "状态历史：无"):
         assert part in text
+    for part in ("本周期用量", "388.7MB（周期 -，卡的阈值 500MB）", "1.5GB，读数时间", "398,001 KB"):
+        assert part in text, part
     code, out, _ = await card("show", iccid(1), "--json")
     shown = orjson.loads(out)
     assert (code, shown["card"]["iccid"], shown["days"][0]["used_kb"]) == (0, iccid(1), 123456)

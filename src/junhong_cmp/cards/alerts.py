@@ -12,6 +12,7 @@ from typing import Final
 from junhong_cmp.cards.limits import NO_LIMITS, CardLimits, PoolState
 from junhong_cmp.cards.model import Card
 from junhong_cmp.cards.usage import CycleId
+from junhong_cmp.cards.volumes import rough_volume, volume_text
 
 
 class AlertKind(StrEnum):
@@ -66,7 +67,8 @@ def pool_alert_text(rule: AlertRule, pool: PoolState, cycle: CycleId) -> str | N
     if pool.cycle != cycle or not pool.capacity_kb or pool.used_kb < pool.capacity_kb * rule.threshold:
         return None
     return (
-        f"流量池 {pool.name} 本周期已用 {pool.used_kb} KB，容量 {pool.capacity_kb} KB 的 {rule.threshold:.0%}"
+        f"流量池 {pool.name} 本周期已用 {rough_volume(pool.used_kb)}，"
+        f"容量 {volume_text(pool.capacity_kb)} 的 {rule.threshold:.0%}"
     )
 
 
@@ -75,7 +77,8 @@ def _over_limit(rule: AlertRule, card: Card, cycle: CycleId, limit_kb: int | Non
         return None
     if card.cycle_used_kb < limit_kb * rule.threshold:
         return None
-    return f"本周期已用 {card.cycle_used_kb} KB，{limit} {limit_kb} KB 的 {rule.threshold:.0%}"
+    used, whole = rough_volume(card.cycle_used_kb), volume_text(limit_kb)
+    return f"本周期已用 {used}，{limit} {whole} 的 {rule.threshold:.0%}"
 
 
 def _stale(rule: AlertRule, card: Card, now: datetime) -> str | None:

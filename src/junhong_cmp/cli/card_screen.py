@@ -10,6 +10,7 @@ from rich.table import Table
 
 from junhong_cmp.cards.carrier import CARRIER_NAMES, Carrier
 from junhong_cmp.cards.model import Card, PollTopic
+from junhong_cmp.cards.volumes import rough_volume, volume_text
 from junhong_cmp.cli.inspection import moment
 from junhong_cmp.cli.tables import open_console
 from junhong_cmp.exports.dossier import Dossier, Entries
@@ -73,9 +74,10 @@ def _facts(dossier: Dossier) -> Iterable[tuple[str, str | None]]:
     yield "实名", name_of(REAL_NAME_NAMES, card.real_name_status)
     yield "轮询", "，".join(marks)
     yield "激活 / 到期", f"{moment(card.activated_at)} / {moment(card.expires_at)}"
-    threshold = "" if card.threshold_kb is None else f"，阈值 {card.threshold_kb:,} KB"
-    yield "本周期用量", f"{card.cycle_used_kb:,} KB（周期 {card.cycle or '-'}{threshold}）"
-    yield "最近读数", f"{_kb(card.last_reading_kb)}，读数时间 {moment(card.last_reading_at)}"
+    threshold = f"卡的阈值 {volume_text(card.threshold_kb)}"
+    yield "本周期用量", f"{rough_volume(card.cycle_used_kb)}（周期 {card.cycle or '-'}，{threshold}）"
+    reading = "-" if card.last_reading_kb is None else rough_volume(card.last_reading_kb)
+    yield "最近读数", f"{reading}，读数时间 {moment(card.last_reading_at)}"
     yield "入库于", moment(dossier.created_at)
 
 
@@ -93,23 +95,23 @@ def _print_polls(console: Console, card: Card) -> None:
 
 
 def _print_usage(console: Console, dossier: Dossier) -> None:
-    days = [(str(one["day"]), f"{one['used_kb']:,}") for one in dossier.days]
-    _section(console, "按日用量", ("日期", "KB"), days)
+    days = [(str(one["day"]), rough_volume(one["used_kb"])) for one in dossier.days]
+    _section(console, "按日用量", ("日期", "用量"), days)
     cycles = [
-        (one["cycle"], f"{one['used_kb']:,}", "已结束" if one["closed"] else "进行中")
+        (one["cycle"], rough_volume(one["used_kb"]), "已结束" if one["closed"] else "进行中")
         for one in dossier.cycles
     ]
-    _section(console, "按周期用量", ("周期", "KB", "状态"), cycles)
+    _section(console, "按周期用量", ("周期", "用量", "状态"), cycles)
     anomalies = [
         (
             moment(one["reading_at"]),
             name_of(_ANOMALIES, one["kind"]),
-            f"{one['expected_kb']:,}",
-            f"{one['reading_kb']:,}",
+            _exact(one["expected_kb"]),
+            _exact(one["reading_kb"]),
         )
         for one in dossier.anomalies
     ]
-    _section(console, "用量异常", ("读数时间", "类型", "应不小于 KB", "读数 KB"), anomalies)
+    _section(console, "用量异常", ("读数时间", "类型", "应不小于", "读数"), anomalies)
 
 
 def _history(entries: Entries) -> list[tuple[str, ...]]:
@@ -140,5 +142,7 @@ def _age(instant: datetime | None) -> str:
     return "从未" if instant is None else moment(instant)
 
 
-def _kb(amount: int | None) -> str:
-    return "-" if amount is None else f"{amount:,} KB"
+def _exact(kilobytes: int) -> str:
+    """Return a volume with its very figure: of two that differ little the rough ones look alike."""
+    rough = rough_volume(kilobytes)
+    return rough if rough.endswith("KB") else f"{rough}（{kilobytes:,} KB）"

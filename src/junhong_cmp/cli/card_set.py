@@ -6,13 +6,14 @@ from typing import Annotated
 import typer
 
 from junhong_cmp.cards.limit_edit import Keep, LimitEdit
+from junhong_cmp.cards.volumes import volume_text
 from junhong_cmp.cli.card_choice import NumberFile, Numbers, chosen_numbers
 from junhong_cmp.cli.card_set_run import Outcome, apply_edit
 from junhong_cmp.cli.inspection import print_json
 from junhong_cmp.cli.limit_options import DryRun, parse_name
 from junhong_cmp.cli.options import AsJson, ConfigFile, PostgresDsn, RedisUrl
 from junhong_cmp.cli.polling_access import PollingAccess
-from junhong_cmp.cli.volumes import parse_volume, volume_text
+from junhong_cmp.cli.volumes import parse_volume
 
 Threshold = Annotated[
     int | None,

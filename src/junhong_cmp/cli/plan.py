@@ -8,12 +8,13 @@ import typer
 
 from junhong_cmp.cards.limit_removal import remove_plan
 from junhong_cmp.cards.limit_store import PlanUse, list_plan_use, record_plan
+from junhong_cmp.cards.volumes import volume_text
 from junhong_cmp.cli.inspection import print_json
 from junhong_cmp.cli.limit_options import AccountCode, DryRun, PlanName
 from junhong_cmp.cli.options import AsJson, ConfigFile, PostgresDsn
 from junhong_cmp.cli.polling_access import PollingAccess, account_named
 from junhong_cmp.cli.usage import ChineseCommand, ChineseGroup
-from junhong_cmp.cli.volumes import parse_volume, volume_text
+from junhong_cmp.cli.volumes import parse_volume
 from junhong_cmp.db.pool import Conn
 from junhong_cmp.polling.protect_sweep import SweepCause, count_candidates
 from junhong_cmp.polling.rule_editor import RuleRefusedError

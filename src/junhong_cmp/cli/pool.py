@@ -7,6 +7,7 @@ import typer
 
 from junhong_cmp.cards.limit_removal import remove_pool
 from junhong_cmp.cards.pool_store import PoolUse, list_pool_use
+from junhong_cmp.cards.volumes import rough_volume, volume_text
 from junhong_cmp.cli import pool_cards
 from junhong_cmp.cli.inspection import print_json
 from junhong_cmp.cli.limit_options import AccountCode, DryRun, PoolName
@@ -14,7 +15,7 @@ from junhong_cmp.cli.options import AsJson, ConfigFile, PostgresDsn
 from junhong_cmp.cli.polling_access import PollingAccess, account_named
 from junhong_cmp.cli.pool_edit import PoolChange, PoolEdit
 from junhong_cmp.cli.usage import ChineseCommand, ChineseGroup
-from junhong_cmp.cli.volumes import parse_volume, rough_volume, volume_text
+from junhong_cmp.cli.volumes import parse_volume
 from junhong_cmp.db.pool import Conn
 from junhong_cmp.polling.rule_editor import RuleRefusedError
 
