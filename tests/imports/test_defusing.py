@@ -49,7 +49,10 @@ def test_numbers_and_dates_stay_text(text: str) -> None:
     assert as_cell(text) == f'"\'{text}"'
 
 
-@pytest.mark.parametrize("text", ["", "合计", "898604B7192270274525", 'a"b'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "合计", "一=1+1", "鿿1", "A=1", "z\u03381", "898604B7192270274525", 'a"b', 'a"=1"', "已\r\n=存"],
+)
 def test_other_text_is_only_quoted(text: str) -> None:
     assert cells_of(as_cell(text)) == [text]
 

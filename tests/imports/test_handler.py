@@ -16,7 +16,6 @@ from junhong_cmp.cards.model import Card, CarrierAccount, NewCard
 from junhong_cmp.cards.store import count_cards, insert_cards
 from junhong_cmp.imports.handler import CardImportHandler
 from junhong_cmp.imports.model import ImportStatus, ImportTask, RowResult, RowStatus
-from junhong_cmp.imports.row_store import stream_rows
 from junhong_cmp.imports.store import find_import
 from junhong_cmp.storage.store import Storage, open_storage
 
@@ -33,7 +32,12 @@ async def get_import(pool: asyncpg.Pool, task: ImportTask) -> ImportTask:
 
 
 async def rows_of(pool: asyncpg.Pool, task: ImportTask) -> dict[int, RowResult]:
-    return {row.line_no: row async for page in stream_rows(pool, task.id, page=7) for row in page}
+    rows = await pool.fetch(
+        "SELECT line_no, status, value, card_id, reason_code, reason, warnings FROM import_row "
+        "WHERE task_id = $1 ORDER BY line_no",
+        task.id,
+    )
+    return {row["line_no"]: RowResult(**row) for row in rows}
 
 
 async def card_ids(pool: asyncpg.Pool) -> list[int]:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from junhong_cmp.imports.excerpt import show
 from junhong_cmp.imports.model import RowResult, RowStatus
-from junhong_cmp.imports.report import format_row, write_report
+from junhong_cmp.imports.report import format_rows, write_report
+from junhong_cmp.imports.row_store import record_rows
 from junhong_cmp.storage.errors import StorageUnavailableError
 
 
@@ -20,24 +21,40 @@ def cells_of(line: str) -> list[str]:
 
 
 def test_a_row_reads_as_an_operator_expects() -> None:
-    row = RowResult(
-        line_no=5,
-        status=RowStatus.REJECTED,
-        value="8.98605E+19",
-        reason="ICCID 是科学计数法",
-        warnings=("甲", "乙"),
+    rows = [
+        (5, "rejected", "8.98605E+19", "ICCID 是科学计数法", ["甲", "乙"]),
+        (6, "imported", "89860400000000000001", None, []),
+        (7, "skipped", "898604B7192270274525", "已存在", []),
+    ]
+    assert format_rows(rows) == (
+        '5,"已拒绝","\'8.98605E+19","ICCID 是科学计数法","甲；乙"\r\n'
+        '6,"已导入","\'89860400000000000001","",""\r\n'
+        '7,"已跳过","898604B7192270274525","已存在",""\r\n'
     )
-    assert format_row(row) == '5,"已拒绝","\'8.98605E+19","ICCID 是科学计数法","甲；乙"\r\n'
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_any_value_comes_back_and_no_cell_starts_a_formula(value: str, reason: str) -> None:
-    row = RowResult(line_no=1, status=RowStatus.SKIPPED, value=show(value), reason=reason)
-    number, status, shown, why, _ = cells_of(format_row(row))
+    number, status, shown, why, _ = cells_of(format_rows([(1, "skipped", show(value), reason, [])]))
     assert (number, status) == ("1", "已跳过")
     assert shown.removeprefix("'") == show(value).removeprefix("'")
     for cell in (shown, why):
         assert re.match(r"\s*[=+\-@＝＋－＠]", cell) is None
+
+
+async def test_a_file_of_many_pages_and_writes_has_each_row_once(pool: asyncpg.Pool, tmp_path: Path) -> None:
+    lines = [*range(2, 2600), *range(90_000, 90_010)]
+    async with pool.acquire() as conn:
+        results = [
+            RowResult(line_no=line, status=RowStatus.SKIPPED, value=f"{line:020d}", reason="已存在")
+            for line in lines
+        ]
+        await record_rows(conn, 1, results)
+    await write_report(pool, 1, tmp_path / "result.csv")
+    text = (tmp_path / "result.csv").read_bytes().decode("utf-8")
+    assert text == '\ufeff"行号","结果","ICCID","原因","提醒"\r\n' + "".join(
+        f'{line},"已跳过","\'{line:020d}","已存在",""\r\n' for line in lines
+    )
 
 
 async def test_a_full_disk_is_said_to_be_one(pool: asyncpg.Pool) -> None:

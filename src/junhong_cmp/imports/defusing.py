@@ -10,12 +10,16 @@ _FORMULA_STARTS: Final = frozenset("=+-@")
 _CONTROL_STARTS: Final = ("\t", "\r", "\0")
 # What it takes for a number, which it would round to 15 digits, or for a date or a time.
 _NUMBER: Final = re.compile(r"[$¥€]?[0-9][0-9.,/:%+\-]*([eE][+-]?[0-9]+)?%?")
+# What begins so is neither, whatever comes behind it: most reasons and warnings.
+_WORD: Final = re.compile(r"[A-Za-z\u4e00-\u9fff]")
 _MARK: Final = "'"
 _FORMULA_TEXT: Final = re.compile(r'="((?:[^"]|"")*)"')
 
 
 def as_cell(text: str) -> str:
     """Return ``text`` quoted for CSV (RFC 4180); formulas and numbers get a ``'`` so that they stay text."""
+    if text.isdecimal() and text.isascii():  # most cells: an ICCID
+        return f'"{_MARK}{text}"'
     if _is_more_than_text(text):
         text = _MARK + text
     return '"' + text.replace('"', '""') + '"'
@@ -34,7 +38,9 @@ def unmarked(text: str) -> str:
 
 
 def _is_more_than_text(text: str) -> bool:
-    if not text or (text.isascii() and text.isalnum()):  # most cells: nothing, or an ICCID
+    if not text or _WORD.match(text):
+        return False
+    if text.isascii() and text.isalnum():
         return _NUMBER.fullmatch(text) is not None
     if text.startswith(_CONTROL_STARTS):
         return True
