@@ -55,6 +55,7 @@ async def test_a_second_run_on_the_folder_is_refused_and_ctrl_c_ends_the_first(d
             assert await second.finish(10) == 69
             assert f"正被另一个 junhong up 使用（进程 {first.process.pid}）" in second.err
             assert len(second.err.splitlines()) == 1
+            assert second.out == "", "nothing is announced that cannot begin"
             first.process.send_signal(signal.SIGINT)  # leaving the inner block waits for all to be gone
             assert await first.finish(20) == 0
     assert first.summary["exit_reason"] == "signal"
@@ -104,6 +105,11 @@ async def test_an_unusable_folder_is_one_clear_error(data_folder: Path) -> None:
         assert await run.finish(10) == 78
     assert "路径中有一段不是目录" in run.err
     assert "Traceback" not in run.err
+    assert run.out == "", "nothing is announced that cannot begin"
+    async with up(Path("/proc/junhong"), "--for", "1s") as run:
+        assert await run.finish(10) == 78
+    assert "数据目录 /proc/junhong 不可用：该处不能建立目录" in run.err
+    assert run.out == ""
 
 
 @pytest.mark.parametrize(

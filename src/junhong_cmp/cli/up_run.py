@@ -74,6 +74,7 @@ class UpRun:
             JunhongError: something could not be brought up; what had been was taken down.
 
         """
+        self._stage.reserve()
         work = asyncio.create_task(self._work())
         asked = asyncio.create_task(stop.wait())
         died = asyncio.create_task(self._watch.first_death())

@@ -82,6 +82,16 @@ class UpStage:
         """The data folder."""
         return self._services.folder
 
+    def reserve(self) -> None:
+        """Make sure of the data folder before anything is said or started.
+
+        Raises:
+            ConfigError, DependencyUnavailableError: it is not usable, or in use; nothing is to be taken down.
+
+        """
+        self._services.reserve()
+        self._closing.callback(self.folder.close)
+
     async def bring_up(self) -> Scene:
         """Start servers, schema, simulators, accounts, imports and worker.
 

@@ -39,6 +39,11 @@ class DataFolder:
         """Files of the object storage."""
         return self.root / "storage"
 
+    @property
+    def is_open(self) -> bool:
+        """Whether this run holds the folder."""
+        return self._lock is not None
+
     def open(self, *, mode: int) -> None:
         """Create the folder and take its lock.
 
@@ -106,6 +111,8 @@ def _unusable(root: Path, error: OSError) -> ConfigError | DependencyUnavailable
         return ConfigError([f"数据目录 {root} 没有写权限；请修改权限，或{_ELSEWHERE}"])
     if error.errno in {errno.ENOTDIR, errno.EEXIST}:
         return ConfigError([f"数据目录 {root} 不可用：路径中有一段不是目录；请{_ELSEWHERE}"])
+    if error.errno == errno.ENOENT:  # its parents were to be made: the file system, /proc say, refuses
+        return ConfigError([f"数据目录 {root} 不可用：该处不能建立目录；请{_ELSEWHERE}"])
     if error.errno == errno.ENAMETOOLONG:
         return ConfigError([f"数据目录 {root} 的路径过长；请{_ELSEWHERE}"])
     return ConfigError([f"数据目录 {root} 不可用：{system_reason(error)}；请{_ELSEWHERE}"])

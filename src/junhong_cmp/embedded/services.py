@@ -65,6 +65,17 @@ class EmbeddedServices:
     def _servers(self) -> list[EmbeddedRedis | EmbeddedPostgres]:
         return [server for server in (self._redis, self._postgres) if server is not None]
 
+    def reserve(self) -> None:
+        """Lock the folder, for whoever wants to know beforehand; ``folder.close()`` gives it back.
+
+        Raises:
+            ConfigError: the folder is not usable.
+            DependencyUnavailableError: it is in use, or the disk is nearly full.
+
+        """
+        if not self.folder.is_open:
+            self.folder.open(mode=PRIVATE if self._account is None else PASSABLE)
+
     async def start(self) -> None:
         """Lock the folder, end what a killed run left, start both servers and create the database.
 
@@ -73,7 +84,7 @@ class EmbeddedServices:
             DependencyUnavailableError: it is in use, a program is missing, or a server did not come up.
 
         """
-        self.folder.open(mode=PRIVATE if self._account is None else PASSABLE)
+        self.reserve()
         try:
             await end_leftovers(self.folder.pids, _LEFTOVER_LIMIT)
             await self._start_servers()
