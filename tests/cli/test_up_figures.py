@@ -46,6 +46,7 @@ async def test_polls_of_an_earlier_run_in_the_same_minute_do_not_count(pool: Poo
     assert (figures.polled, figures.failed) == (20, 1)
     assert figures.lag_p95 is not None
     assert 40 <= figures.lag_p95.total_seconds() * 1000 < 60
+    assert figures.recent_lag_p95 == figures.accounts[0].recent_lag_p95 == figures.lag_p95
     assert (figures.cards, figures.waiting, figures.due) == (0, 2, 1)
     assert figures.polled_per_s > 0
 

@@ -1,8 +1,6 @@
 """The figures ``junhong up`` shows: what was polled since it began, and how the cards stand now."""
 
-import time
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
@@ -12,19 +10,23 @@ from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.cards.model import CarrierAccount
 from junhong_cmp.cards.store import count_cards
 from junhong_cmp.cli.up_pauses import Pause, load_pauses
+from junhong_cmp.cli.up_recent import NOTHING, RecentPolls, polls_since
 from junhong_cmp.db.pool import Pool
 from junhong_cmp.polling.hold_notice import held_for
 from junhong_cmp.polling.lag import lag_quantile
 from junhong_cmp.polling.queue_manager import PollingQueueManager
 from junhong_cmp.polling.stats_store import PollTotals, load_account_totals
 
-_RATE_SPAN_S: Final = 10.0
-_NOTHING: Final = PollTotals(due=0, done=0, failed=0, throttled=0, superseded=0, lag_histogram=())
+_RATE_SPAN: Final = timedelta(seconds=10)
+_LAG_SPAN: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountFigures:
-    """One account at one moment, with the last pause it took since the run began, in force or not."""
+    """One account at one moment, with the last pause it took since the run began, in force or not.
+
+    ``lag_p95`` is that of the whole run, ``recent_lag_p95`` that of the last minute.
+    """
 
     account: str
     driver: str
@@ -34,6 +36,7 @@ class AccountFigures:
     throttled: int
     polled_per_s: float
     lag_p95: timedelta | None
+    recent_lag_p95: timedelta | None
     pause: Pause | None
     paused: bool
 
@@ -53,6 +56,7 @@ class Figures:
     throttled: int
     polled_per_s: float
     lag_p95: timedelta | None
+    recent_lag_p95: timedelta | None
     accounts: tuple[AccountFigures, ...]
     claims_held: timedelta | None = None
 
@@ -74,7 +78,8 @@ class FigureReader:
         self._ids = [account.id for account in accounts]
         self._opened = datetime.now(UTC)
         self._baseline: Mapping[int, PollTotals] | None = None
-        self._rates = {account.id: _Rate() for account in accounts}
+        self._rates = {account.id: RecentPolls(_RATE_SPAN) for account in accounts}
+        self._lags = {account.id: RecentPolls(_LAG_SPAN) for account in accounts}
 
     async def open(self) -> None:
         """Remember what was polled earlier in this minute, so that it is not counted as ours."""
@@ -88,7 +93,7 @@ class FigureReader:
         baseline, totals = self._baseline, await self._totals()
         pauses = await load_pauses(self._pool, self._ids, since=self._opened)
         polls = {
-            number: _since(totals.get(number, _NOTHING), baseline.get(number, _NOTHING))
+            number: polls_since(totals.get(number, NOTHING), baseline.get(number, NOTHING))
             for number in self._ids
         }
         moment = datetime.now(UTC) if as_of is None else as_of
@@ -97,7 +102,6 @@ class FigureReader:
             for account in self._accounts
         ]
         counts = await self._queue.counts(self._ids)
-        histograms = [each.lag_histogram for each in polls.values()]
         return Figures(
             cards=sum(each.cards for each in accounts),
             waiting=counts.cards,
@@ -106,7 +110,8 @@ class FigureReader:
             failed=sum(each.failed for each in accounts),
             throttled=sum(each.throttled for each in accounts),
             polled_per_s=sum(each.polled_per_s for each in accounts),
-            lag_p95=lag_quantile([sum(bucket) for bucket in zip_longest(*histograms, fillvalue=0)], 0.95),
+            lag_p95=_lag_p95(polls.values()),
+            recent_lag_p95=_lag_p95(each.polls for each in self._lags.values()),
             accounts=tuple(accounts),
             claims_held=await held_for(self._redis),
         )
@@ -118,6 +123,9 @@ class FigureReader:
     async def _account(
         self, account: CarrierAccount, polls: PollTotals, pause: Pause | None, moment: datetime
     ) -> AccountFigures:
+        rate, lags = self._rates[account.id], self._lags[account.id]
+        for recent in (rate, lags):
+            recent.note(polls)
         return AccountFigures(
             account=account.code,
             driver=account.driver,
@@ -125,37 +133,15 @@ class FigureReader:
             polled=polls.done,
             failed=polls.failed,
             throttled=polls.throttled,
-            polled_per_s=self._rates[account.id].note(polls.done),
+            polled_per_s=rate.per_s,
             lag_p95=polls.lag_p95,
+            recent_lag_p95=lags.polls.lag_p95,
             pause=pause,
             paused=pause is not None and pause.is_in_force(moment),
         )
 
 
-class _Rate:
-    """A rate is that of the last ten seconds: workers report once a second, not oftener."""
-
-    def __init__(self) -> None:
-        self._marks: deque[tuple[float, int]] = deque()
-
-    def note(self, count: int) -> float:
-        """Take a count down and return by how much it grows a second."""
-        now = time.monotonic()
-        self._marks.append((now, count))
-        while len(self._marks) > 2 and now - self._marks[1][0] >= _RATE_SPAN_S:  # noqa: PLR2004 - two ends
-            self._marks.popleft()
-        earlier, before = self._marks[0]
-        return (count - before) / (now - earlier) if now > earlier else 0.0
-
-
-def _since(totals: PollTotals, baseline: PollTotals) -> PollTotals:
-    """Return what has been counted beyond the baseline."""
-    earlier = [*baseline.lag_histogram, *[0] * (len(totals.lag_histogram) - len(baseline.lag_histogram))]
-    return PollTotals(
-        due=totals.due - baseline.due,
-        done=totals.done - baseline.done,
-        failed=totals.failed - baseline.failed,
-        throttled=totals.throttled - baseline.throttled,
-        superseded=totals.superseded - baseline.superseded,
-        lag_histogram=[now - before for now, before in zip(totals.lag_histogram, earlier, strict=True)],
-    )
+def _lag_p95(polls: Iterable[PollTotals]) -> timedelta | None:
+    """Return the 95th percentile of the lags of all these together."""
+    histograms = [each.lag_histogram for each in polls]
+    return lag_quantile([sum(bucket) for bucket in zip_longest(*histograms, fillvalue=0)], 0.95)

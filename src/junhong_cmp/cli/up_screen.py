@@ -127,7 +127,7 @@ class LiveScreen:
 def _table(rows: Sequence[_Cells], title: str | None = None) -> Table:
     table = Table(title=title, title_justify="left")
     for name, _ in rows[0]:
-        table.add_column(name, justify="left" if name in _TEXTS else "right")
+        table.add_column(name, justify="left" if name in _TEXTS else "right", overflow="fold")
     for cells in rows:
         table.add_row(*(value for _, value in cells))
     return table
@@ -151,7 +151,7 @@ def _cells(progress: Progress) -> _Cells:
         ("到期", str(figures.due)),
         ("已轮询", str(figures.polled)),
         ("每秒", f"{figures.polled_per_s:.1f}"),
-        ("滞后 p95", _lag(figures.lag_p95)),
+        ("近一分钟滞后 p95", _lag(figures.recent_lag_p95)),
         ("失败", str(figures.failed)),
         ("限流", str(figures.throttled)),
     ]
@@ -176,7 +176,7 @@ def _account_cells(account: AccountFigures) -> _Cells:
         ("卡", str(account.cards)),
         ("已轮询", str(account.polled)),
         ("每秒", f"{account.polled_per_s:.1f}"),
-        ("滞后 p95", _lag(account.lag_p95)),
+        ("滞后 p95", _lag(account.recent_lag_p95)),
         ("失败", str(account.failed)),
         ("限流", str(account.throttled)),
         ("暂停", _pause(account)),
