@@ -351,7 +351,7 @@ async def test_a_draining_process_stops_at_a_chunk_boundary(
     stopped = await get_import(pool, task)
     assert stopped.status is ImportStatus.RUNNING
     assert stopped.total == len(first.card_ids)
-    assert stopped.total in {at_call * 10, at_call * 10 + 10, 35}  # the next chunk may have been under way
+    assert stopped.total == min(at_call * 10, 35)
     await CardImportHandler(pool, storage, announcements, chunk_rows=10).process_task(delivery(task.id))
     done = await get_import(pool, task)
     assert (done.status, done.imported) == (ImportStatus.DONE, 35)

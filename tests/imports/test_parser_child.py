@@ -1,16 +1,26 @@
 import os
 import signal
+import socket
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from junhong_cmp.cards.carrier import Carrier
 from junhong_cmp.imports.formats import FileFormat
 from junhong_cmp.imports.limits import ImportLimits, ParserLimits, WorkbookLimits
+from junhong_cmp.imports.parser_child import keep_pace
 from junhong_cmp.imports.parser_order import ParserAccount, ParserOrder
+
+
+def socket_pair() -> tuple[int, int]:
+    return cast(tuple[int, int], tuple(end.detach() for end in socket.socketpair()))
+
 
 SCRIPT = """
 import sys
@@ -87,3 +97,18 @@ def test_it_gives_way_to_other_sessions_too_but_leaves_those_of_others_alone(tmp
     assert alone.stdout.startswith(f"confined\n{niceness} /autogroup-")
     assert alone.stdout.endswith(" nice 5\n")
     assert AUTOGROUP.read_text(encoding="ascii") == here
+
+
+@pytest.mark.parametrize("make", [os.pipe, socket_pair])
+def test_little_lies_on_the_way_to_the_reader(make: Callable[[], tuple[int, int]]) -> None:
+    """A pipe is what asyncio gives a child, a socket what uvloop does."""
+    reader, writer = make()
+    keep_pace(writer)
+    os.set_blocking(writer, False)
+    sent = 0
+    with suppress(BlockingIOError):
+        while True:
+            sent += os.write(writer, bytes(1000))
+    assert 1000 <= sent < 16_000
+    os.close(reader)
+    os.close(writer)

@@ -24,6 +24,8 @@ CARDS = st.builds(
     imei=st.none() | TEXTS,
     batch_no=st.none() | TEXTS,
     plan=st.none() | TEXTS,
+    category=st.just(""),
+    real_name_required=st.just(value=False),
 )
 CANDIDATES = st.builds(
     lambda line, card, warnings: Candidate(line, card.iccid, card, tuple(warnings)),
@@ -38,6 +40,8 @@ RESULTS = st.builds(
     value=TEXTS,
     reason_code=st.sampled_from([code.value for code in RowProblem]),
     reason=TEXTS,
+    card_id=st.none(),
+    warnings=st.just(()),
 )
 
 

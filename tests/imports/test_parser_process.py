@@ -110,6 +110,18 @@ async def test_leaving_early_ends_the_child(many: IO[bytes]) -> None:
     assert children() == []
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="what a process has written is told by /proc")
+async def test_the_child_works_no_further_than_it_is_waited_for(many: IO[bytes]) -> None:
+    async with start_parser(many, order_for()) as process, aclosing(process.frames()) as frames:
+        await anext(frames)
+        (child,) = children()
+        await wait_until(
+            lambda: child.status() == psutil.STATUS_SLEEPING and child.io_counters().write_chars > 4096,
+            description="the child waits for its reader",
+        )
+        assert child.io_counters().write_chars < 40_000  # of about a megabyte
+
+
 async def test_cancelling_ends_the_child(many: IO[bytes]) -> None:
     waiting = asyncio.Event()
 

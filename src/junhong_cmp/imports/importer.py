@@ -18,7 +18,6 @@ from junhong_cmp.imports.chunk import Chunk, Outcome, SupersededError, write_chu
 from junhong_cmp.imports.endings import finish_import
 from junhong_cmp.imports.judged import Judged
 from junhong_cmp.imports.model import ImportTask
-from junhong_cmp.imports.pipeline import Announcing, read_ahead
 from junhong_cmp.imports.remarks import note_file
 from junhong_cmp.imports.report import write_report
 from junhong_cmp.imports.row_store import list_latest_imported
@@ -30,8 +29,6 @@ log = structlog.stdlib.get_logger(__name__)
 
 CHUNK_ROWS: Final = 500
 """Larger chunks gain little throughput and hold the event loop longer when their cards come back."""
-_CHUNKS_UNTOLD: Final = 2
-"""How many chunks may be committed and not yet announced when a process dies."""
 _DRAIN_DELAY: Final = timedelta(seconds=1)
 
 
@@ -46,9 +43,10 @@ class CardAnnouncer(Protocol):
 class Importer:
     """An importer carries one import from where the last run of it ended to its end.
 
-    It reads the file twice: once to see that it is whole, once for the rows. While a chunk is written
-    the next one is read and the cards of the one before are announced, always after their commit. A run
-    that resumes announces those of the last two chunks again: the run before may have died in between.
+    It reads the file twice: once to see that it is whole, once for the rows. It takes one step at a time
+    (docs/adr/0016): a chunk is read, written, and its cards are announced after their commit, before the
+    next one is read. A run that resumes announces those of the last chunk again: the run before may have
+    died in between.
     """
 
     def __init__(
@@ -78,15 +76,11 @@ class Importer:
         await note_file(self._pool, task.id, source.notes, facts.lines or None)
         if task.next_line > 0:
             await self._announce_latest(task)
-        async with (
-            Announcing(self._announcer.cards_created) as announcing,
-            read_ahead(self._chunks(source, task, account)) as chunks,
-        ):
+        async with aclosing(self._chunks(source, task, account)) as chunks:
             async for chunk in chunks:
-                if draining.is_set():
-                    await announcing.settle()
-                    self._stop_if_draining(draining, chunk.first_line)
-                await announcing.hand(await self._write(task, chunk))
+                self._stop_if_draining(draining, chunk.first_line)
+                if cards := await self._write(task, chunk):
+                    await self._announcer.cards_created(cards)
         await note_file(self._pool, task.id, source.notes)
         self._stop_if_draining(draining, None)
         if not await finish_import(self._pool, task.id, result_key=await self.write_result(task)):
@@ -103,11 +97,10 @@ class Importer:
         return key
 
     async def _announce_latest(self, task: ImportTask) -> None:
-        ids = await list_latest_imported(self._pool, task.id, _CHUNKS_UNTOLD * self._chunk_rows)
+        ids = await list_latest_imported(self._pool, task.id, self._chunk_rows)
         log.info("继续导入", import_id=task.id, next_line=task.next_line, announced=len(ids))
-        for at in range(0, len(ids), self._chunk_rows):
-            cards = await load_cards(self._pool, ids[at : at + self._chunk_rows])
-            await self._announcer.cards_created(list(cards.values()))
+        cards = await load_cards(self._pool, ids)
+        await self._announcer.cards_created(list(cards.values()))
 
     async def _chunks(
         self, source: CardSource, task: ImportTask, account: CarrierAccount

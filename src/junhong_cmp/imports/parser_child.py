@@ -6,9 +6,12 @@ this process. It gives way to others: an import is never urgent.
 """
 
 import ctypes
+import fcntl
 import os
 import resource
 import signal
+import socket
+import stat
 import sys
 import traceback
 from collections.abc import Sequence
@@ -30,6 +33,8 @@ from junhong_cmp.imports.workbook import CardSheet, open_workbook
 
 _ROWS_A_FRAME: Final = 50
 """So many are decoded in the parent's event loop at a time, in well under a millisecond."""
+_ON_THE_WAY: Final = 4096
+"""Bytes, the least a pipe can be told."""
 _PARENT_DEATH_SIGNAL: Final = 1
 _PIECE_BYTES: Final = 64 * 1024
 _NICENESS: Final = 5
@@ -40,6 +45,7 @@ def main(argument: str) -> int:
     """Read the workbook as ordered; returns the exit code."""
     order = ParserOrder.decode(argument)
     confine(order)
+    keep_pace(1)
     with os.fdopen(0, "rb", closefd=False) as file, os.fdopen(1, "wb", closefd=False) as out:
         try:
             _send_rows(file, out, order)
@@ -71,6 +77,18 @@ def confine(order: ParserOrder) -> None:
         _, most = resource.getrlimit(kind)
         soft, hard = (one if most == resource.RLIM_INFINITY else min(one, most) for one in pair)
         resource.setrlimit(kind, (soft, hard))
+
+
+def keep_pace(out: int) -> None:
+    """Let little lie on the way to the reader, so that this process works only as far as it is waited for.
+
+    Running ahead, it would take the second processor from others while the first one writes what it read.
+    """
+    if stat.S_ISSOCK(os.fstat(out).st_mode):  # uvloop talks to its children by socket pairs
+        with socket.socket(fileno=os.dup(out)) as duplicate:
+            duplicate.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _ON_THE_WAY)
+    elif hasattr(fcntl, "F_SETPIPE_SZ"):
+        fcntl.fcntl(out, fcntl.F_SETPIPE_SZ, _ON_THE_WAY)
 
 
 def _give_way() -> None:

@@ -31,6 +31,8 @@ _PASSED_ON: Final = frozenset({
     "PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV",
 })  # fmt: skip
 """What Python needs of the environment. The rest may hold secrets, of ours or of the storage's client."""
+_READ_AHEAD: Final = 4096
+"""Bytes read before they are asked for; the child is to work for whoever waits, and not ahead of it."""
 _USER_TIME: Final = 11
 """Where /proc/PID/stat has it, counted behind the name of the program; the system's time follows."""
 
@@ -180,6 +182,7 @@ async def start_parser(
             stderr=asyncio.subprocess.DEVNULL,
             env={name: value for name, value in os.environ.items() if name in _PASSED_ON},
             start_new_session=True,
+            limit=_READ_AHEAD,
         )
     except OSError as error:  # too many processes or open files, no memory
         if pieces is not None:

@@ -16,6 +16,8 @@ from junhong_cmp.polling.tasks import POLLING_TASK_TYPES, TaskType
 
 _STRETCH: Final = 100
 """Cards worked on at a stretch: an import shares the event loop with polls, which must not wait for it."""
+_TRIP: Final = 250
+"""Cards Redis is given at a time, half a millisecond of its time."""
 
 
 class PollingLifecycleService:
@@ -89,5 +91,6 @@ class PollingLifecycleService:
             await asyncio.sleep(0)
         due = lanes.due()
         return await self._queue.add_places(
-            {shard: places for shard, places in due.items() if shard.task_type in task_types}
+            {shard: places for shard, places in due.items() if shard.task_type in task_types},
+            cards_a_trip=_TRIP,
         )

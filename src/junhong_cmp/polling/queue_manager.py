@@ -110,10 +110,10 @@ class PollingQueueManager:
             {shard: [part for card, due in pairs for part in (due, card)] for shard, pairs in grouped.items()}
         )
 
-    async def add_places(self, places: Mapping[ShardId, Sequence[int]]) -> int:
-        """Add (due ms, card id), … of flat lists by shard; return how many were missing before."""
+    async def add_places(self, places: Mapping[ShardId, Sequence[int]], *, cards_a_trip: int = _BULK) -> int:
+        """Add (due ms, card id), … of flat lists by shard, so many at a time; return how many were missing."""
         added = 0
-        for chunk in chunks(places, longest=2 * MOST_ADDED, most=2 * _BULK):
+        for chunk in chunks(places, longest=2 * MOST_ADDED, most=2 * cards_a_trip):
             for shard, count in zip(chunk, await self._scripts.add(chunk), strict=True):
                 if isinstance(count, Exception):
                     self._pass_over(shard, count)
