@@ -111,7 +111,7 @@ class PollingQueueManager:
         )
 
     async def add_places(self, places: Mapping[ShardId, Sequence[int]], *, cards_a_trip: int = _BULK) -> int:
-        """Add (due ms, card id), … of flat lists by shard, so many at a time; return how many were missing."""
+        """Add (due ms, card id), … of flat lists by shard, so many at a time; return how many were new."""
         added = 0
         for chunk in chunks(places, longest=2 * MOST_ADDED, most=2 * cards_a_trip):
             for shard, count in zip(chunk, await self._scripts.add(chunk), strict=True):
