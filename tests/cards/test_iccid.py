@@ -120,6 +120,19 @@ def test_every_disguise_of_a_number_comes_off(
     assert normalise(normalise(styled).value).value == value
 
 
+@given(st.from_regex(r"\A8?[0-9]{17,20}0{,4}\Z") | st.just(LUHN_20), st.none() | st.sampled_from(Carrier))
+def test_plain_digits_are_judged_as_those_that_have_to_be_cleaned(
+    value: str, carrier: Carrier | None
+) -> None:
+    def judge(raw: str) -> object:
+        try:
+            return normalise(raw, carrier=carrier)
+        except IccidError as error:
+            return error.code, error.text
+
+    assert judge(value) == judge(f"'{value}")
+
+
 @given(value=st.from_regex(r"\A[0-9A-F]{19}\Z"))
 def test_padding_makes_no_difference(value: str) -> None:
     assert normalise(value + "F") == normalise(value)

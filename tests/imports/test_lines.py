@@ -56,3 +56,12 @@ def test_cutting_anywhere_gives_the_same_lines(parts: list[str], piece: int) -> 
         lines = split(text.encode(encoding), encoding=encoding, piece=piece)
         assert [line.text for line in lines] == expected
         assert [line.number for line in lines] == list(range(1, len(expected) + 1))
+
+
+@given(st.lists(st.sampled_from(["a", "卡" * 3, "x" * 7, "\n", "\r\n"])), st.integers(1, 9))
+def test_a_line_is_overlong_however_it_is_cut(parts: list[str], piece: int) -> None:
+    text = "".join(parts)
+    expected = [Line(at, one[:6], len(one) > 6) for at, one in enumerate(re.split(r"\r?\n", text), 1)]
+    if not expected[-1].text:
+        expected.pop()
+    assert split(text.encode(), piece=piece, max_chars=6) == expected

@@ -4,6 +4,7 @@ import tracemalloc
 from collections import deque
 from collections.abc import Iterator
 from itertools import chain, repeat
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -188,6 +189,21 @@ def test_what_a_csv_writer_writes_is_read_back(
         for row in read(out.getvalue().encode(encoding), piece=piece)
     ]
     assert got == [(plan, iccid) for plan, iccid in rows if plan.strip() or iccid.strip()]
+
+
+PLAIN_CELL = st.text(st.characters(codec="utf-8", exclude_characters='",\n\r\0\ufeff'), max_size=4)
+
+
+@given(st.lists(st.lists(PLAIN_CELL, min_size=1, max_size=6), max_size=8))
+def test_quotes_that_were_not_needed_change_nothing(rows: list[list[str]]) -> None:
+    def write(quoting: Literal[0, 1]) -> list[SheetRow]:
+        out = io.StringIO("套餐,备注,ICCID,批次\n")
+        out.seek(0, io.SEEK_END)
+        csv.writer(out, lineterminator="\n", quoting=quoting).writerows(rows)
+        return read(out.getvalue().encode(), limits=ImportLimits(columns=5))
+
+    plain, quoted = write(csv.QUOTE_MINIMAL), write(csv.QUOTE_ALL)
+    assert [row._replace(excerpt="") for row in plain] == [row._replace(excerpt="") for row in quoted]
 
 
 @given(st.binary(max_size=200), st.integers(1, 50))

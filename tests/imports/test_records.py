@@ -82,3 +82,26 @@ def test_every_line_is_in_exactly_one_record(parts: list[str]) -> None:
     text = "\n".join(parts)
     covered = [number for record in assemble(text) for number in range(record.line, record.last_line + 1)]
     assert covered == list(range(1, text.count("\n") + 2))
+
+
+@given(
+    st.lists(st.text(alphabet='ab",;\x0b 89', max_size=12), max_size=8),
+    st.integers(1, 12),
+)
+def test_a_plain_line_is_cut_just_as_any_other(texts: list[str], columns: int) -> None:
+    limits = ImportLimits(line_chars=200, record_lines=3, columns=columns)
+    quick, thorough = RecordAssembler(",", limits), RecordAssembler(",", limits)
+    for number, text in enumerate(texts, 1):
+        line = Line(number, text, overlong="89" in text)
+        cells, records = quick.cut_plain(line), thorough.push(line)
+        if cells is None:
+            assert quick.push(line) == records
+        else:
+            assert records == [Record(number, number, cells)]
+
+
+def test_nothing_is_plain_while_a_quote_is_open() -> None:
+    assembler = RecordAssembler(",", LIMITS)
+    assert assembler.cut_plain(Line(1, "a,b")) == ["a", "b"]
+    assembler.push(Line(2, 'a,"b'))
+    assert assembler.cut_plain(Line(3, "a,b")) is None

@@ -188,3 +188,28 @@ def test_a_header_met_again_is_skipped(raw: str) -> None:
 def test_any_cells_give_an_outcome(fields: dict[Field, str], kinds: dict[Field, CellKind] | None) -> None:
     outcome = check_row(SheetRow(7, 7, fields, kinds=kinds), ACCOUNT)
     assert outcome.line_no == 7
+
+
+DIGITS = st.text("0123456789", min_size=6, max_size=22)
+DRESSES = st.sampled_from([" {}", "'{}", '="{}"', "\u200b{}", "{}\n"])
+
+
+@given(
+    st.tuples(DIGITS, DIGITS, DIGITS) | st.just((GOOD, "1064000000001", "460001234567890")),
+    DRESSES,
+    st.sampled_from(Carrier),
+)
+def test_a_clean_number_is_judged_as_one_that_has_to_be_cleaned(
+    numbers: tuple[str, str, str], dress: str, carrier: Carrier
+) -> None:
+    columns = (Field.ICCID, Field.MSISDN, Field.IMSI)
+    clean = dict(zip(columns, numbers, strict=True))
+    dressed = {field: dress.format(number) for field, number in clean.items()}
+    outcomes = [check(fields, carrier=carrier)._replace(value="") for fields in (clean, dressed)]
+    assert outcomes[0] == outcomes[1]
+
+
+@given(st.text(max_size=6) | st.text(" '=\"x1\t\u3000", max_size=6))
+def test_a_text_met_again_is_taken_as_it_was_at_first(text: str) -> None:
+    first, again = accepted(plan=text, batch=text), accepted(plan=text)
+    assert first.card.plan == first.card.batch_no == again.card.plan

@@ -6,9 +6,8 @@ about half of all genuine cards fail the Luhn check and prefixes are reused.
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from junhong_cmp.cards.carrier import CARRIER_NAMES, Carrier, carrier_hint
 from junhong_cmp.errors import JunhongError
@@ -34,8 +33,7 @@ class IccidError(JunhongError):
         super().__init__(text)
 
 
-@dataclass(frozen=True, slots=True)
-class Iccid:
+class Iccid(NamedTuple):
     """A checked number: 19 or 20 characters of ``[0-9A-F]``; ``warnings`` are Chinese sentences."""
 
     value: str
@@ -59,6 +57,7 @@ _FORMULA_TEXT: Final = re.compile(r'="(.*)"', re.DOTALL)
 _SCIENTIFIC: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?E[+-][0-9]+|[+-]?[0-9]+\.[0-9]*E[0-9]+")
 _DECIMAL: Final = re.compile(r"[+-]?[0-9]*\.[0-9]*")
 _ICCID: Final = re.compile(r"[0-9A-F]+")
+_PLAIN: Final = re.compile(r"[0-9]{19,20}")
 _DOUBLED: Final = bytes(
     sum(divmod(2 * (character - ord("0")), 10)) if chr(character) in "0123456789" else 0
     for character in range(256)
@@ -84,15 +83,12 @@ def normalise(raw: str | float | None, *, carrier: Carrier | None = None) -> Icc
             since a spreadsheet keeps 15 digits of them.
 
     """
-    if isinstance(raw, int | float):
+    if isinstance(raw, (int, float)):
         raise IccidError(IccidProblem.NUMERIC_CELL, NUMERIC_CELL_TEXT)
-    value = clean_cell(raw or "")
-    _refuse_spoiled(value)
-    if len(value) == _LONG:
-        value = value.removesuffix("F")  # padding of a 19-digit number, in BCD on the card
-    if len(value) not in (_SHORT, _LONG):
-        raise IccidError(IccidProblem.LENGTH, f"ICCID 应为 19 或 20 位，实际为 {len(value)} 位")
-    return Iccid(value, tuple(_warnings(value, carrier)))
+    if raw and _PLAIN.fullmatch(raw):  # nearly every cell there is: nothing to clean, nothing to refuse
+        return Iccid(raw, tuple(_warnings(raw, carrier, digits_only=True)))
+    value = _canonical(raw or "")
+    return Iccid(value, tuple(_warnings(value, carrier, digits_only=value.isdigit())))
 
 
 def is_same_card(one: str, other: str) -> bool:
@@ -102,28 +98,37 @@ def is_same_card(one: str, other: str) -> bool:
     return one[:_SHORT] == other[:_SHORT]
 
 
-def _refuse_spoiled(value: str) -> None:
-    if _ICCID.fullmatch(value):
-        return
+def _canonical(raw: str) -> str:
+    value = clean_cell(raw)
+    if _ICCID.fullmatch(value) is None:
+        raise _refusal(value)
+    if len(value) == _LONG:
+        value = value.removesuffix("F")  # padding of a 19-digit number, in BCD on the card
+    if len(value) not in (_SHORT, _LONG):
+        raise IccidError(IccidProblem.LENGTH, f"ICCID 应为 19 或 20 位，实际为 {len(value)} 位")
+    return value
+
+
+def _refusal(value: str) -> IccidError:
     if not value:
-        raise IccidError(IccidProblem.EMPTY, "ICCID 为空")
+        return IccidError(IccidProblem.EMPTY, "ICCID 为空")
     if _SCIENTIFIC.fullmatch(value):
-        raise IccidError(
+        return IccidError(
             IccidProblem.SCIENTIFIC, "ICCID 是科学计数法，原始数字已丢失；请把该列设为文本格式后重新填写"
         )
     if _DECIMAL.fullmatch(value):
-        raise IccidError(
+        return IccidError(
             IccidProblem.DECIMAL, "ICCID 带小数点，说明曾被当作数值；请把该列设为文本格式后重新填写"
         )
-    raise IccidError(IccidProblem.ALPHABET, "ICCID 含有 0-9、A-F 以外的字符")
+    return IccidError(IccidProblem.ALPHABET, "ICCID 含有 0-9、A-F 以外的字符")
 
 
-def _warnings(value: str, carrier: Carrier | None) -> list[str]:
+def _warnings(value: str, carrier: Carrier | None, *, digits_only: bool) -> list[str]:
     warnings: list[str] = []
-    if value.isdigit() and not _passes_luhn(value):
+    if digits_only and not _passes_luhn(value):
         warnings.append("Luhn 校验未通过")
     hint = carrier_hint(value)
-    if hint is not None and carrier not in (None, Carrier.OTHER, hint):
+    if hint is not None and hint != carrier and carrier not in (None, Carrier.OTHER):
         warnings.append(f"号段 {value[:6]} 通常属于{CARRIER_NAMES[hint]}")
     if not value[_SIGNIFICANT_DIGITS:].strip("0"):
         warnings.append("末尾连续为零，可能在表格中丢失了精度")

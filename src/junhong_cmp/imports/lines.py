@@ -42,11 +42,17 @@ class LineSplitter:
         except UnicodeDecodeError as error:
             raise FileRefusedError("文件内容与其编码不符，可能在读取过程中被更改") from error
         *ended, rest = text.split("\n")
-        lines = [self._end_line(part) for part in ended]
+        if ended and self._held:
+            ended[0] = self._release(ended[0])
         self._hold(rest)
-        if final and self._held_chars:
-            lines.append(self._end_line(""))
-        return lines
+        if final and self._held:
+            ended.append(self._release(""))
+        most, first = self._max_chars, self._number
+        self._number += len(ended)
+        return [
+            Line(number, part) if len(part) <= most else Line(number, part[:most], overlong=True)
+            for number, part in enumerate(ended, first)
+        ]
 
     def _hold(self, part: str) -> None:
         room = self._max_chars + 1 - self._held_chars
@@ -54,12 +60,10 @@ class LineSplitter:
             self._held.append(part[:room])
             self._held_chars += min(len(part), room)
 
-    def _end_line(self, part: str) -> Line:
-        if self._held or len(part) > self._max_chars:
-            self._hold(part)
-            part = "".join(self._held)
-            self._held.clear()
-            self._held_chars = 0
-        line = Line(self._number, part[: self._max_chars], len(part) > self._max_chars)
-        self._number += 1
+    def _release(self, end: str) -> str:
+        """Return the line that was held, with its ``end``."""
+        self._hold(end)
+        line = "".join(self._held)
+        self._held.clear()
+        self._held_chars = 0
         return line

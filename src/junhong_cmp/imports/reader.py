@@ -51,10 +51,12 @@ class CardFileReader:
 
     def _read(self, lines: Iterable[Line]) -> Iterator[SheetRow]:
         for line in lines:
-            if self._columns is not None:
-                yield from self._shape(self._assemblers[0].push(line))
-            else:
+            if self._columns is None:
                 yield from self._look_for_header(line)
+            elif (cells := self._assemblers[0].cut_plain(line)) is None:
+                yield from self._shape(self._assemblers[0].push(line))
+            elif any(map(str.strip, cells)):
+                yield _row(line.number, line.number, cells, self._columns)
 
     def _look_for_header(self, line: Line) -> list[SheetRow]:
         if "\0" in line.text:
@@ -92,13 +94,17 @@ class CardFileReader:
         return [row for record in records if (row := self._shape_one(record)) is not None]
 
     def _shape_one(self, record: Record) -> SheetRow | None:
-        columns = self._columns
-        if record.fault is not None or columns is None:
+        if record.fault is not None or self._columns is None:
             excerpt = "".join(record.cells)[: self._limits.cell_chars]
             return SheetRow(record.line, record.last_line, {}, fault=record.fault, excerpt=excerpt)
-        cells = record.cells
-        if not any(cells) or not any(cell.strip() for cell in cells):
+        if not any(map(str.strip, record.cells)):
             return None
-        fields = {field: cells[at] for field, at in columns.index.items() if at < len(cells)}
-        surplus = len(cells) > columns.width and any(cell.strip() for cell in cells[columns.width :])
-        return SheetRow(record.line, record.last_line, fields, surplus)
+        return _row(record.line, record.last_line, record.cells, self._columns)
+
+
+def _row(line: int, last_line: int, cells: list[str], columns: Columns) -> SheetRow:
+    if len(cells) == columns.width:
+        return SheetRow(line, last_line, {field: cells[at] for field, at in columns.index.items()})
+    fields = {field: cells[at] for field, at in columns.index.items() if at < len(cells)}
+    surplus = any(map(str.strip, cells[columns.width :]))
+    return SheetRow(line, last_line, fields, surplus)

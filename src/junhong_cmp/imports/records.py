@@ -44,6 +44,16 @@ class RecordAssembler:
         self._open: list[Line] = []
         self._open_chars = 0
 
+    def cut_plain(self, line: Line) -> list[str] | None:
+        """Return the cells of a line that is a record of its own without a quote, as nearly all are.
+
+        None says that it may be something else: :meth:`push` it.
+        """
+        if self._open or line.overlong or '"' in line.text:
+            return None
+        cells = line.text.split(self.delimiter, self._limits.columns)
+        return cells if len(cells) <= self._limits.columns else None
+
     def push(self, line: Line) -> list[Record]:
         """Return the records that are complete with ``line``."""
         return self._settle(deque([line]))

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final, NamedTuple, Protocol
 
 from junhong_cmp.cards.carrier import CARRIER_NAMES, Carrier
@@ -17,9 +18,16 @@ from junhong_cmp.imports.sheet_row import CellKind, SheetRow
 
 _TEXT_CHARS: Final = 200
 _CELL_CHARS: Final = 1024
-_MSISDN: Final = re.compile(r"[0-9]{8,15}")
-_IMSI: Final = re.compile(r"[0-9]{14,15}")
-_IMEI: Final = re.compile(r"[0-9]{14,16}")
+_TEXTS_REMEMBERED: Final = 1024
+"""Of columns that say much the same in every row: plans, batches, carriers, accounts."""
+_ICCID: Final = Field.ICCID
+_NUMBERS: Final = (
+    (Field.MSISDN, re.compile(r"[0-9]{8,15}")),
+    (Field.IMSI, re.compile(r"[0-9]{14,15}")),
+    (Field.IMEI, re.compile(r"[0-9]{14,16}")),
+)
+_TEXTS: Final = (Field.PLAN, Field.BATCH)
+_CONTEXT: Final = frozenset({Field.CARRIER, Field.ACCOUNT})
 _CARRIERS: Final[Mapping[str, Carrier]] = {
     name: carrier
     for carrier, names in {
@@ -61,26 +69,23 @@ def check_row(row: SheetRow, account: RowAccount) -> Candidate | RowResult:
     """Return the card that ``row`` names, or the row's rejection with its reason."""
     if row.fault is not None:
         return _reject(row, row.excerpt, RowProblem.UNREADABLE, f"无法解析：{row.fault}")
-    raw = row.fields.get(Field.ICCID)
+    raw = row.fields.get(_ICCID)
     if raw is None:
         return _reject(row, "", RowProblem.ICCID_MISSING, "缺少 ICCID 列：该行列数少于表头")
-    if (spoiled := _refuse_kind(row, raw)) is not None:
-        return spoiled
+    if row.kinds and (kind := row.kinds.get(_ICCID)) is not None:
+        return _refuse_kind(row, raw, kind)
     if len(raw) > _CELL_CHARS:
         return _reject(row, raw, RowProblem.CELL_TOO_LONG, f"ICCID 单元格过长：{len(raw)} 个字符")
     try:
         iccid = normalise(raw, carrier=account.carrier)
     except IccidError as error:
         return _explain(row, raw, error)
-    warnings = [*iccid.warnings, *_context_warnings(row, account)]
-    card = NewCard(
-        iccid=iccid.value,
-        msisdn=_number(row, Field.MSISDN, _MSISDN, warnings),
-        imsi=_number(row, Field.IMSI, _IMSI, warnings),
-        imei=_number(row, Field.IMEI, _IMEI, warnings),
-        plan=_text(row, Field.PLAN, warnings),
-        batch_no=_text(row, Field.BATCH, warnings),
-    )
+    warnings = list(iccid.warnings)
+    if row.surplus_cells or not _CONTEXT.isdisjoint(row.fields):
+        warnings += _context_warnings(row, account)
+    msisdn, imsi, imei = [_number(row, field, form, warnings) for field, form in _NUMBERS]
+    plan, batch_no = [_text(row, field, warnings) for field in _TEXTS]
+    card = NewCard(iccid.value, msisdn, imsi, imei, batch_no, plan=plan)
     return Candidate(row.line, iccid.value, card, tuple(warnings))
 
 
@@ -90,11 +95,8 @@ def _reject(row: SheetRow, raw: str, code: str, reason: str) -> RowResult:
     )
 
 
-def _refuse_kind(row: SheetRow, raw: str) -> RowResult | None:
+def _refuse_kind(row: SheetRow, raw: str, kind: CellKind) -> RowResult:
     """Refuse an ICCID that the workbook does not hold as text: its digits can't be trusted."""
-    kind = row.kinds.get(Field.ICCID) if row.kinds else None
-    if kind is None:
-        return None
     if kind is CellKind.NUMBER:
         return _reject(row, raw, IccidProblem.NUMERIC_CELL, NUMERIC_CELL_TEXT)
     remedy = "请把该列复制后“选择性粘贴为值”，并设为文本格式" if kind is CellKind.FORMULA else "请填写文本"
@@ -114,12 +116,15 @@ def _explain(row: SheetRow, raw: str, error: IccidError) -> RowResult:
 
 
 def _number(row: SheetRow, field: Field, form: re.Pattern[str], warnings: list[str]) -> str | None:
-    kind = row.kinds.get(field) if row.kinds else None
-    if kind is CellKind.FORMULA:
-        warnings.append(f"{field}是公式，未采用")
-        return None
-    raw = _side_cell(row, field, warnings)
-    value = clean_cell(raw).removeprefix("+") if raw else ""
+    raw = row.fields.get(field, "")
+    if row.kinds and (kind := row.kinds.get(field)) is not None:
+        if kind is CellKind.FORMULA:
+            warnings.append(f"{field}是公式，未采用")
+            return None
+        raw = _as_seen(field, raw, kind, warnings)
+    if not raw or form.fullmatch(raw) is not None:  # nearly every cell there is
+        return raw or None
+    value = clean_cell(raw[:_CELL_CHARS]).removeprefix("+")
     if not value:
         return None
     if form.fullmatch(value) is None:
@@ -129,22 +134,28 @@ def _number(row: SheetRow, field: Field, form: re.Pattern[str], warnings: list[s
 
 
 def _text(row: SheetRow, field: Field, warnings: list[str]) -> str | None:
-    raw = _side_cell(row, field, warnings)
+    raw = row.fields.get(field, "")
+    if row.kinds and (kind := row.kinds.get(field)) is not None:
+        raw = _as_seen(field, raw, kind, warnings)
     if not raw:
         return None
-    if not raw.isprintable():
-        raw = "".join(char if char.isprintable() else " " for char in raw)
-    value = unmarked(" ".join(raw.split())).strip()
+    value = _clean_text(raw[:_CELL_CHARS])
     if len(value) > _TEXT_CHARS:
         warnings.append(f"{field}过长，未采用")
         return None
     return value or None
 
 
-def _side_cell(row: SheetRow, field: Field, warnings: list[str]) -> str:
-    """Return a cell beside the ICCID as a person sees it; what a workbook has spoiled is left out."""
-    raw = row.fields.get(field, "")[:_CELL_CHARS]
-    kind = row.kinds.get(field) if row.kinds else None
+@lru_cache(_TEXTS_REMEMBERED)
+def _clean_text(raw: str) -> str:
+    """Return a text on one line, with single blanks and without what marks it as a text."""
+    if not raw.isprintable():
+        raw = "".join(char if char.isprintable() else " " for char in raw)
+    return unmarked(" ".join(raw.split())).strip()
+
+
+def _as_seen(field: Field, raw: str, kind: CellKind, warnings: list[str]) -> str:
+    """Return a workbook's cell beside the ICCID as a person sees it; what is spoiled is left out."""
     if kind is CellKind.NUMBER:
         number = exact_number(raw)
         if number is None:
@@ -170,6 +181,9 @@ def _context_warnings(row: SheetRow, account: RowAccount) -> list[str]:
 
 
 def _plain(raw: str) -> str:
-    if not raw:
-        return ""
-    return "".join(unicodedata.normalize("NFKC", raw[:_CELL_CHARS]).upper().split())
+    return _plain_name(raw[:_CELL_CHARS]) if raw else ""
+
+
+@lru_cache(_TEXTS_REMEMBERED)
+def _plain_name(name: str) -> str:
+    return "".join(unicodedata.normalize("NFKC", name).upper().split())

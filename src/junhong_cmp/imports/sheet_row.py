@@ -1,8 +1,8 @@
 """One data row of a card file, whatever its format."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from junhong_cmp.imports.header import Field
 
@@ -17,8 +17,7 @@ class CellKind(StrEnum):
     DATE = "日期"
 
 
-@dataclass(frozen=True, slots=True)
-class SheetRow:
+class SheetRow(NamedTuple):
     """One data row: ``line`` is where it starts in the file, counted from 1 with the header.
 
     In a workbook lines are the row numbers a person sees. ``fields`` holds the raw cells of the known
