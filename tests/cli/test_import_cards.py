@@ -57,7 +57,7 @@ async def test_json_for_programs_and_the_same_file_again(counter: Counter) -> No
     assert orjson.loads(ended.out) == first
     assert "不再重复导入；以下是当时的结果" in ended.err
     assert (first["status"], first["total"], first["imported"], first["error"]) == ("done", 2, 2, None)
-    assert first["result"].endswith(".csv")
+    assert first["result"].endswith(first["result_key"])
 
 
 async def test_without_waiting_the_worker_goes_on_alone(counter: Counter) -> None:
@@ -100,6 +100,10 @@ async def test_missing_storage_is_a_configuration_error(counter: Counter) -> Non
         ended = await counter.hand_in(card_file([1]), "-a", "demo")
         assert ended.code == 78
         assert reason in ended.err
+    counter.env |= {"JUNHONG_STORAGE_URL": "", "JUNHONG_QUEUE_CONCURRENCY": "many"}
+    ended = await counter.hand_in(card_file([1]), "-a", "demo")
+    assert "JUNHONG_STORAGE_URL 未设置" in ended.err, "told with the other faults, not after them"
+    assert "JUNHONG_QUEUE_CONCURRENCY" in ended.err
 
 
 async def test_unreachable_services_exit_69(counter: Counter) -> None:

@@ -41,6 +41,28 @@ async def test_watching_in_a_pipe_prints_lines_and_ends_with_the_summary(counter
     assert orjson.loads(again.out)["imported"] == 5
 
 
+async def test_the_result_file_of_an_import_that_is_over_can_be_fetched(counter: Counter) -> None:
+    import_id = await handed_in(counter, 2)
+    async with counter.worker():
+        pass
+    copy = counter.folder / "结果.csv"
+    ended = await counter.run("import", "watch", import_id, "--result", str(copy))
+    kept = Path(ended.out.splitlines()[-1].removeprefix("结果文件："))
+    assert await asyncio.to_thread(copy.read_bytes) == await asyncio.to_thread(kept.read_bytes)
+    ended = await counter.run("import", "watch", import_id, "--result", str(counter.folder / "no" / "r.csv"))
+    assert (ended.code, "--result 无法写入" in ended.err) == (1, True)
+
+    counter.env["JUNHONG_STORAGE_URL"] = ""
+    told = (await counter.run("import", "watch", import_id)).out.splitlines()[-1]
+    assert told.startswith("结果文件在对象存储中，键为 ")
+    assert f"junhong import watch {import_id} 显示其位置，加 --result 文件 另存一份" in told
+    for_programs = orjson.loads((await counter.run("import", "watch", import_id, "--json")).out)
+    assert for_programs["result"] is None
+    assert str(kept).endswith(for_programs["result_key"])
+    ended = await counter.run("import", "watch", import_id, "--result", str(copy))
+    assert (ended.code, "JUNHONG_STORAGE_URL 未设置" in ended.err) == (78, True)
+
+
 async def test_who_watches_a_cancelled_import_learns_of_it(counter: Counter) -> None:
     import_id = await handed_in(counter, 5)
     watching = await counter.start("import", "watch", import_id)

@@ -306,3 +306,17 @@ def test_two_passwords_are_one_too_many(tmp_path: Path) -> None:
     assert problems(tmp_path, JUNHONG_POSTGRES_PASSWORD="other") == (
         "JUNHONG_POSTGRES_DSN 中已有密码，不能再设置 JUNHONG_POSTGRES_PASSWORD",
     )
+
+
+def test_what_a_caller_demands_is_told_with_all_other_faults(tmp_path: Path) -> None:
+    def shared(url: object) -> str | None:
+        return None if url else "未设置：须共享"
+
+    environ = {**NEEDED, "JUNHONG_QUEUE_CONCURRENCY": "many"}
+    demands = {"storage.url": shared}
+    with pytest.raises(ConfigError) as refused:
+        config.resolve(environ=environ, cwd=tmp_path, demands=demands)
+    assert len(refused.value.problems) == 2
+    assert "JUNHONG_STORAGE_URL 未设置：须共享" in refused.value.problems
+    environ = {**NEEDED, "JUNHONG_STORAGE_URL": "file:///cards"}
+    assert config.resolve(environ=environ, cwd=tmp_path, demands=demands).settings.storage.url is not None

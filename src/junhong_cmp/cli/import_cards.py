@@ -10,8 +10,6 @@ from junhong_cmp.cli.options import AsJson, ConfigFile, PostgresDsn, RedisUrl
 from junhong_cmp.cli.output_file import refuse_unwritable
 from junhong_cmp.cli.settings import Service, load_settings
 from junhong_cmp.cli.usage import ChineseCommand, ChineseGroup
-from junhong_cmp.config import Settings
-from junhong_cmp.errors import ConfigError
 
 _DEFAULT: Final = "file"
 _HELP: Final = ("--help",)
@@ -91,8 +89,7 @@ def import_cards(
 ) -> None:
     """Import FILE for the account CODE; a worker does the work, this command watches."""
     flags = {"config": config_file, "redis.url": redis_url, "postgres.dsn": postgres_dsn}
-    settings = load_settings(flags)
-    _require_shared_storage(settings)
+    settings = load_settings(flags, demands=_STORAGE)
     if result is not None:
         refuse_unwritable(result, "--result")
     from junhong_cmp.cli.import_run import (  # noqa: PLC0415 - a wrong configuration must not wait for it
@@ -109,15 +106,21 @@ def import_cards(
 
 def watch_import(
     import_id: ImportId,
+    *,
+    result: ResultCopy = None,
     as_json: AsJson = False,
     config_file: ConfigFile = None,
     postgres_dsn: PostgresDsn = None,
 ) -> None:
     """Watch an import until it is final."""
-    settings = load_settings({"config": config_file, "postgres.dsn": postgres_dsn}, without=Service.REDIS)
+    flags = {"config": config_file, "postgres.dsn": postgres_dsn}
+    demands = None if result is None else _STORAGE
+    settings = load_settings(flags, without=Service.REDIS, demands=demands)
+    if result is not None:
+        refuse_unwritable(result, "--result")
     from junhong_cmp.cli.import_desk import run_watch  # noqa: PLC0415 - as above
 
-    raise SystemExit(run_watch(settings, import_id, as_json=as_json))
+    raise SystemExit(run_watch(settings, import_id, result_copy=result, as_json=as_json))
 
 
 def cancel_import(
@@ -145,9 +148,13 @@ def list_imports(
     run_list(settings, limit, as_json=as_json)
 
 
-def _require_shared_storage(settings: Settings) -> None:
-    url = settings.storage.url
-    if url is None:
-        raise ConfigError(["JUNHONG_STORAGE_URL 未设置：导入文件须放在本命令与 Worker 都能访问的存储中"])
-    if url.get_secret_value().startswith("memory:"):
-        raise ConfigError(["JUNHONG_STORAGE_URL 为 memory://，Worker 看不到：请用 file:// 或 s3://"])
+def _unshared(url: object) -> str | None:
+    """Say why a file put into this storage reaches no worker, None if it does."""
+    if not url:
+        return "未设置：导入文件须放在本命令与 Worker 都能访问的存储中"
+    if str(url).startswith("memory:"):
+        return "为 memory://，Worker 看不到：请用 file:// 或 s3://"
+    return None
+
+
+_STORAGE: Final = {"storage.url": _unshared}

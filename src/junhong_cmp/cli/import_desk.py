@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Final
 
 import orjson
@@ -14,12 +15,12 @@ from junhong_cmp.cli.service_errors import explained
 from junhong_cmp.config import Settings
 from junhong_cmp.db.pool import Pool, open_pool
 from junhong_cmp.db.schema import check_schema
-from junhong_cmp.errors import ExitCode
+from junhong_cmp.errors import DependencyUnavailableError, ExitCode, system_reason
 from junhong_cmp.imports import endings
 from junhong_cmp.imports.model import ImportStatus, ImportTask
 from junhong_cmp.imports.overview import list_recent
 from junhong_cmp.imports.store import find_import
-from junhong_cmp.storage.store import open_storage
+from junhong_cmp.storage.store import Storage, open_storage
 
 _EXIT_REFUSED: Final = 1
 _EXIT_INTERRUPTED: Final = 130
@@ -53,12 +54,12 @@ def exit_code(task: ImportTask) -> int:
     return _EXIT_REFUSED if failed else int(ExitCode.CLEAN)
 
 
-def run_watch(settings: Settings, import_id: int, *, as_json: bool) -> int:
+def run_watch(settings: Settings, import_id: int, *, result_copy: Path | None, as_json: bool) -> int:
     """Show an import until it is final; return 1 if there is none or it failed or was cancelled."""
-    return asyncio.run(_watch(settings, import_id, as_json=as_json))
+    return asyncio.run(_watch(settings, import_id, result_copy, as_json=as_json))
 
 
-async def _watch(settings: Settings, import_id: int, *, as_json: bool) -> int:
+async def _watch(settings: Settings, import_id: int, result_copy: Path | None, *, as_json: bool) -> int:
     async with open_database(settings, "无法读取导入") as pool:
         task = await find_import(pool, import_id)
         if task is None:
@@ -69,8 +70,28 @@ async def _watch(settings: Settings, import_id: int, *, as_json: bool) -> int:
         except asyncio.CancelledError:
             typer.echo("已停止等待；导入由 Worker 继续", err=True)
             return _EXIT_INTERRUPTED
-    report(task, _place_of(settings, task), as_json=as_json)
+    url = settings.storage.url
+    storage = None if url is None else open_storage(url.get_secret_value())
+    report(task, storage, as_json=as_json)
+    if storage is not None and result_copy is not None:
+        await save_result(storage, task, result_copy)
     return exit_code(task)
+
+
+async def save_result(storage: Storage, task: ImportTask, path: Path) -> None:
+    """Write a copy of the import's result file to ``path``, if there is one.
+
+    Raises:
+        DependencyUnavailableError: it cannot be written there.
+
+    """
+    if task.result_key is None:
+        return
+    data = await storage.get(task.result_key)
+    try:
+        await asyncio.to_thread(path.write_bytes, data)
+    except OSError as error:
+        raise DependencyUnavailableError(f"结果文件无法写入 {path}：{system_reason(error)}") from error
 
 
 def run_cancel(settings: Settings, import_id: int) -> int:
@@ -113,11 +134,3 @@ async def _list(settings: Settings, limit: int) -> list[ImportTask]:
 def _unknown(import_id: int) -> int:
     typer.echo(f"错误：没有导入 {import_id}；junhong import ls 列出最近的导入", err=True)
     return _EXIT_REFUSED
-
-
-def _place_of(settings: Settings, task: ImportTask) -> str | None:
-    """Return where the result file is, as far as this command knows the storage."""
-    url = settings.storage.url
-    if task.result_key is None or url is None:
-        return task.result_key
-    return open_storage(url.get_secret_value()).locate(task.result_key)

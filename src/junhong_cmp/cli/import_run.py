@@ -12,14 +12,14 @@ from redis.exceptions import RedisClusterException, RedisError
 
 from junhong_cmp.asynq.client import Client
 from junhong_cmp.asynq.connection import open_redis
-from junhong_cmp.cli.import_desk import exit_code, open_database
+from junhong_cmp.cli.import_desk import exit_code, open_database, save_result
 from junhong_cmp.cli.import_screen import ProgressView, report
 from junhong_cmp.cli.import_watch import watch
 from junhong_cmp.cli.inspection import moment
 from junhong_cmp.cli.service_errors import explained
 from junhong_cmp.config import Settings
 from junhong_cmp.db.pool import Pool
-from junhong_cmp.errors import DependencyUnavailableError, system_reason
+from junhong_cmp.errors import DependencyUnavailableError
 from junhong_cmp.imports.encoding import FileFacts
 from junhong_cmp.imports.errors import CardImportError
 from junhong_cmp.imports.model import ImportTask
@@ -66,18 +66,18 @@ async def _carry_out(settings: Settings, order: ImportOrder, facts: FileFacts) -
         except asyncio.CancelledError:  # Ctrl-C; before this point it leaves nothing behind to tell of
             typer.echo("已停止等待；已提交的导入由 Worker 继续", err=True)
             return _EXIT_INTERRUPTED
-        report(task, run.locate_result(task), as_json=order.as_json)
-        if order.result_copy is not None and task.result_key is not None:
-            await run.save_result(task, order.result_copy)
+        report(task, run.storage, as_json=order.as_json)
+        if order.result_copy is not None:
+            await save_result(run.storage, task, order.result_copy)
     return exit_code(task)
 
 
 class ImportRun:
-    """An import run hands a file in and fetches its result."""
+    """An import run hands a file in."""
 
     def __init__(self, pool: Pool, storage: Storage, client: Client) -> None:
         self.pool = pool
-        self._storage = storage
+        self.storage = storage
         self._client = client
 
     async def submit(self, order: ImportOrder, facts: FileFacts) -> ImportTask:
@@ -86,7 +86,7 @@ class ImportRun:
             try:
                 return await submit_import(
                     self.pool,
-                    self._storage,
+                    self.storage,
                     self._client,
                     account_code=order.account_code,
                     path=order.file,
@@ -96,18 +96,6 @@ class ImportRun:
                 raise DependencyUnavailableError(
                     f"Redis 无法访问（{type(error).__name__}）：导入已登记，Redis 恢复后会自动入队"
                 ) from error
-
-    async def save_result(self, task: ImportTask, path: Path) -> None:
-        """Write a copy of the result file to ``path``."""
-        data = await self._storage.get(task.result_key or "")
-        try:
-            await asyncio.to_thread(path.write_bytes, data)
-        except OSError as error:
-            raise DependencyUnavailableError(f"结果文件无法写入 {path}：{system_reason(error)}") from error
-
-    def locate_result(self, task: ImportTask) -> str | None:
-        """Return where the result file is, if there is one."""
-        return None if task.result_key is None else self._storage.locate(task.result_key)
 
 
 @asynccontextmanager

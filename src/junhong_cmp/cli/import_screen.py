@@ -16,6 +16,7 @@ from junhong_cmp.cli.import_progress import Pace, PaceMeter
 from junhong_cmp.cli.inspection import moment
 from junhong_cmp.cli.tables import open_console
 from junhong_cmp.imports.model import ImportStatus, ImportTask
+from junhong_cmp.storage.store import Storage
 
 _LINE_EVERY: Final = timedelta(seconds=5)
 STATUS_NAMES: Final = {
@@ -85,10 +86,12 @@ def summary_of(task: ImportTask) -> dict[str, Any]:
     return {name: getattr(task, name) for name in (*_SHOWN, "file_name", "sheet", "notes", "next_line")}
 
 
-def report(task: ImportTask, result_place: str | None, *, as_json: bool) -> None:
-    """Print what became of the import."""
+def report(task: ImportTask, storage: Storage | None, *, as_json: bool) -> None:
+    """Print what became of the import, and where its result file is, as far as the storage is known."""
+    key = task.result_key
+    place = None if storage is None or key is None else storage.locate(key)
     if as_json:
-        summary = summary_of(task) | {"result": result_place}
+        summary = summary_of(task) | {"result": place, "result_key": key}
         typer.echo(orjson.dumps(summary, option=orjson.OPT_INDENT_2).decode())
         return
     console = Console(highlight=False, soft_wrap=True)
@@ -109,8 +112,13 @@ def report(task: ImportTask, result_place: str | None, *, as_json: bool) -> None
     )
     for note in task.notes:
         console.print(f"提醒：{escape(note)}")
-    if result_place is not None:
-        console.print(f"结果文件：{escape(result_place)}")
+    if place is not None:
+        console.print(f"结果文件：{escape(place)}")
+    elif key is not None:
+        console.print(
+            f"结果文件在对象存储中，键为 {escape(key)}；设置与 Worker 相同的 JUNHONG_STORAGE_URL 后，"
+            f"junhong import watch {task.id} 显示其位置，加 --result 文件 另存一份"
+        )
 
 
 def print_imports(imports: Sequence[ImportTask]) -> None:

@@ -5,11 +5,12 @@ Nothing here touches the network.
 """
 
 from junhong_cmp.config.lease import LeaseConflict, LeaseMode
-from junhong_cmp.config.loading import Resolution, ResolvedValue, load, resolve
+from junhong_cmp.config.loading import Demand, Resolution, ResolvedValue, load, resolve
 from junhong_cmp.config.sections import WorkerRole
 from junhong_cmp.config.settings import Settings
 
 __all__ = [
+    "Demand",
     "LeaseConflict",
     "LeaseMode",
     "Resolution",

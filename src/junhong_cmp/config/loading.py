@@ -1,7 +1,7 @@
 """Read every source, lay them over each other, check the whole, and report all faults at once."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -22,6 +22,9 @@ log = structlog.stdlib.get_logger(__name__)
 
 CONFIG_FLAG: Final = "config"
 DEFAULT_ORIGIN: Final = "默认值"
+
+Demand = Callable[[Any], str | None]
+"""What a caller asks of one value, as its source gives it, or None: what is wrong with it, if anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +79,12 @@ def resolve(
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     fallbacks: Mapping[str, object] | None = None,
+    demands: Mapping[str, Demand] | None = None,
 ) -> Resolution:
     """Do what :func:`load` does, and say where every value came from.
 
-    ``fallbacks`` give, by dotted path, what no source does, for callers that can do without a needed setting.
+    ``fallbacks`` give, by dotted path, what no source does, for callers that can do without a needed setting;
+    ``demands`` are what callers ask beyond what every program does, so that all faults are told at once.
     """
     variables = derive_variables(Settings)
     layers = _read_layers(
@@ -88,6 +93,7 @@ def resolve(
     layers.append(replace(read_flags(fallbacks or {}, variables), origin=DEFAULT_ORIGIN))
     raw, origins = _overlay(layers, variables)
     problems = [problem for layer in layers for problem in layer.problems]
+    problems += _unmet(demands or {}, layers, variables)
     warnings = [warning for layer in layers for warning in layer.warnings]
     try:
         settings = Settings.model_validate(raw)
@@ -138,6 +144,19 @@ def _overlay(
                 origins[name] = layer.origin_of(name)
                 break
     return raw, origins
+
+
+def _unmet(
+    demands: Mapping[str, Demand], layers: Sequence[Layer], variables: Mapping[str, Variable]
+) -> list[str]:
+    found = []
+    for variable in variables.values():
+        demand = demands.get(variable.dotted)
+        if demand is not None:
+            given = (layer.values[variable.name] for layer in layers if variable.name in layer.values)
+            complaint = demand(next(given, None))
+            found += [f"{variable.name} {complaint}"] if complaint else []
+    return found
 
 
 def _is_section(annotation: Any) -> bool:
