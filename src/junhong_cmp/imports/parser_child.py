@@ -31,10 +31,10 @@ from junhong_cmp.imports.rows import check_row
 from junhong_cmp.imports.sheet_row import SheetRow
 from junhong_cmp.imports.workbook import CardSheet, open_workbook
 
-_ROWS_A_FRAME: Final = 50
+_ROWS_A_FRAME: Final = 100
 """So many are decoded in the parent's event loop at a time, in well under a millisecond."""
-_ON_THE_WAY: Final = 4096
-"""Bytes, the least a pipe can be told."""
+_ON_THE_WAY: Final = 8192
+"""Bytes, about a frame."""
 _PARENT_DEATH_SIGNAL: Final = 1
 _PIECE_BYTES: Final = 64 * 1024
 _NICENESS: Final = 5

@@ -49,6 +49,7 @@ class ParserProcess:
         self._process = process
         # A text comes from storage, and how long that takes says nothing about the child.
         self._silence = None if pieces else order.parser_limits.silence.total_seconds()
+        self._ticks_used = 0  # as far as was looked: only who is silent is looked at
         self._feeding = None if pieces is None else asyncio.create_task(self._feed(pieces))
 
     async def frames(self) -> AsyncGenerator[tuple[FrameKind, Any], None]:
@@ -124,12 +125,12 @@ class ParserProcess:
     async def _read(self, out: asyncio.StreamReader, size: int) -> bytes:
         """Read from the child; silent but at work it is let be, since its processor time is limited."""
         while True:
-            used = _processor_ticks(self._process.pid)
             try:
                 async with asyncio.timeout(self._silence):
                     return await out.readexactly(size)
             except TimeoutError:
-                if _processor_ticks(self._process.pid) <= used:
+                before, self._ticks_used = self._ticks_used, _processor_ticks(self._process.pid)
+                if self._ticks_used <= before:
                     raise
 
     async def _explain_end(self) -> str:
