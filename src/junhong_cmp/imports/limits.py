@@ -44,7 +44,7 @@ class ParserLimits:
     cpu_a_mebibyte: timedelta = timedelta(seconds=1)
     """Added for the size of the file: text is read and judged at some 2 MiB a second."""
     silence: timedelta = timedelta(seconds=60)
-    """How long a workbook's reader may be still, sending no rows and using no processor; at most twice that."""
+    """How long a workbook's reader may be still: no rows, no processor used. It may last twice as long."""
 
     def cpu_for(self, size: int) -> timedelta:
         """Return the processor time for a file of ``size`` bytes."""
