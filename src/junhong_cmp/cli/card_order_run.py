@@ -13,6 +13,7 @@ from junhong_cmp.asynq.client import Client
 from junhong_cmp.asynq.connection import open_redis
 from junhong_cmp.cards.model import StopReason
 from junhong_cmp.cli.card_choice import cards_with, chosen_numbers
+from junhong_cmp.cli.card_order_outlook import KIND_NAMES, load_outlook
 from junhong_cmp.cli.import_desk import open_database
 from junhong_cmp.cli.inspection import REFUSED
 from junhong_cmp.cli.service_errors import explained
@@ -24,7 +25,6 @@ from junhong_cmp.polling.operation_rules import OperationKind
 from junhong_cmp.polling.rule_editor import RuleRefusedError
 
 _ORDERING: Final = "无法下达停复机指令"
-_WORDS: Final = {OperationKind.STOP: "停机", OperationKind.RESUME: "复机"}
 
 
 def run_stop(settings: Settings, number: str, reason: StopReason, request_id: str | None) -> int:
@@ -41,11 +41,15 @@ def run_resume(settings: Settings, number: str, request_id: str | None) -> int:
 def _order(settings: Settings, number: str, order: Order) -> int:
     chosen = chosen_numbers([number], None)
     try:
-        asyncio.run(_hand_in(settings, chosen, order))
+        outlook = asyncio.run(_hand_in(settings, chosen, order))
     except RuleRefusedError as error:
         typer.echo(f"错误：{error}", err=True)
         return REFUSED
-    typer.echo(f"已下达{_WORDS[order.kind]}指令，由 Worker 执行；请求号 {order.request_id}")
+    typer.echo(f"已下达{KIND_NAMES[order.kind]}指令，由 Worker 执行；请求号 {order.request_id}")
+    for sentence in outlook:
+        typer.echo(f"提示：{sentence}")
+    if outlook:
+        typer.echo(f"junhong card show {chosen[0]} 显示其操作的进展")
     return int(ExitCode.CLEAN)
 
 
@@ -61,13 +65,20 @@ def _by() -> str:
         return ""
 
 
-async def _hand_in(settings: Settings, chosen: Sequence[str], order: Order) -> None:
-    """Hand the order in; raises RuleRefusedError when the number names no card, or several."""
+async def _hand_in(settings: Settings, chosen: Sequence[str], order: Order) -> Sequence[str]:
+    """Hand the order in and return what stands before it.
+
+    Raises:
+        RuleRefusedError: the number names no card, or several.
+
+    """
     async with AsyncExitStack() as stack:
         pool = await stack.enter_async_context(open_database(settings, _ORDERING))
         with explained(_ORDERING):
             async with pool.acquire() as conn:
                 (card,) = await cards_with(conn, chosen)
+            outlook = await load_outlook(pool, card, order)
             redis = open_redis(settings.redis.url.get_secret_value(), pool_size=2)
             stack.push_async_callback(redis.aclose)
             await CardTasks(Client(redis)).order(card.id, order)
+    return outlook

@@ -78,7 +78,7 @@ class OperationSender:
             await self.concurrency.release(slot)
 
     async def _keep_gap(self, account: CarrierAccount, operation: OpenOperation) -> None:
-        last = await find_last_sent(self.pool, operation)
+        last = await find_last_sent(self.pool, operation.card.card_id, apart_from=operation.id)
         if last is None:
             return
         wait = account.operation_min_gap - (self.clock.now() - last)

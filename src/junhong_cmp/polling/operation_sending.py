@@ -19,9 +19,9 @@ _WITHDRAW = """
 """
 
 
-async def find_last_sent(pool: Pool, operation: OpenOperation) -> datetime | None:
-    """Return when the card's carrier was last sent an operation other than this one."""
-    last: datetime | None = await pool.fetchval(_LAST_SENT, operation.card.card_id, operation.id)
+async def find_last_sent(pool: Pool, card_id: int, *, apart_from: int = 0) -> datetime | None:
+    """Return when the card's carrier was last sent an operation, the one of that id left out."""
+    last: datetime | None = await pool.fetchval(_LAST_SENT, card_id, apart_from)
     return last
 
 
