@@ -36,7 +36,8 @@ async def load_outlook(pool: Pool, card: Card, order: Order) -> Sequence[str]:
 
 def _repeated(operation: OpenOperation) -> str:
     how = _ENDED.get(operation.status, "尚未结束")
-    return f"此请求号已于 {moment(operation.requested_at)} 下达过（{KIND_NAMES[operation.kind]}，{how}），不再另行执行"
+    kind, at = KIND_NAMES[operation.kind], moment(operation.requested_at)
+    return f"此请求号已于 {at} 下达过（{kind}，{how}），不再另行执行"
 
 
 def _rest(account: CarrierAccount) -> Sequence[str]:
