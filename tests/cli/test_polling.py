@@ -66,8 +66,30 @@ async def test_rules_from_nothing_to_nothing(pool: Pool, account: CarrierAccount
     assert (rule["name"], rule["category"], rule["account"], rule["cards"]) == ("全部", None, "demo", 5)
     assert "没有规则匹配的 0 张" in await junhong("rules", "check")
     assert "没有规则匹配的卡 5 张" in await junhong("rules", "rm", "全部", "--dry-run")
-    assert await junhong("rules", "rm", "全部") == f"规则 #{made['id']} 已删除；没有规则匹配的卡 5 张\n"
+    assert (await junhong("rules", "rm", "全部")).splitlines() == [
+        f"规则 #{made['id']} 已删除；没有规则匹配的卡 5 张",
+        "流量：5 张卡不再有规则决定，不轮询",
+        "卡状态：5 张卡不再有规则决定，不轮询",
+    ]
     assert (await junhong.json("rules", "ls"))["rules"] == []
+
+
+async def test_a_rule_says_which_others_it_outranks_and_which_outrank_it(
+    pool: Pool, account: CarrierAccount, junhong: Junhong
+) -> None:
+    await add_rule(pool, {"carddata": {"interval_s": 60}}, priority=1_000)
+    await add_cards(pool, account, 3)
+    lines = (await junhong("rules", "set", "default", "--carddata", "1h", "--realname", "1d")).splitlines()
+    assert lines[1:] == ["流量：3 张卡改由本规则决定，此前为规则 #1 规则（优先级 1000）"]
+    rule = (await junhong.json("rules", "set", "default", "--priority", "2000"))["shifts"]
+    assert rule == [{"type": "carddata", "way": "lost", "rule": 1, "cards": 3}]
+    lines = (await junhong("rules", "set", "default", "--carddata", "2h")).splitlines()
+    assert lines[1:] == ["流量：3 张卡仍由先于本规则的规则 #1 规则（优先级 1000）决定，--priority 可改"]
+    lines = (await junhong("rules", "rm", "规则", "--dry-run")).splitlines()
+    assert lines[1:] == ["流量：3 张卡改由规则 #2 default（优先级 2000）决定"]
+    await junhong("rules", "rm", "规则")
+    lines = (await junhong("rules", "set", "default", "--disable")).splitlines()
+    assert lines[1:] == ["流量：3 张卡不再有规则决定，不轮询"]
 
 
 @pytest.mark.parametrize(

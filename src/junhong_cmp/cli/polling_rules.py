@@ -1,5 +1,6 @@
 """``junhong polling rules``: the polling rules, listed, checked, set and removed."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
@@ -24,12 +25,14 @@ from junhong_cmp.cli.rule_options import (
     Priority,
     RealnameEvery,
 )
+from junhong_cmp.cli.rule_shift_texts import shift_texts, shifts_as_json
 from junhong_cmp.cli.usage import ChineseCommand, ChineseGroup
 from junhong_cmp.db.pool import Conn
-from junhong_cmp.polling.config import build_snapshot
+from junhong_cmp.polling.config import PollingConfigSnapshot, build_snapshot
 from junhong_cmp.polling.config_store import StoredConfig, load_config, read_config
 from junhong_cmp.polling.rule_editor import RuleEdit, guarded_edit, problems_of, remove_rule, set_rule
-from junhong_cmp.polling.rule_matches import MatchReport, count_matches
+from junhong_cmp.polling.rule_matches import CardGroup, MatchReport, load_groups, match_groups
+from junhong_cmp.polling.rule_shifts import RuleShift, find_shifts
 
 RuleName = Annotated[str, typer.Argument(metavar="规则", help="规则的名称，或 #编号")]
 DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="只校验并显示结果，不改动")]
@@ -42,6 +45,14 @@ class Rules:
     stored: StoredConfig
     problems: tuple[str, ...]
     matches: MatchReport | None
+    snapshot: PollingConfigSnapshot | None = None
+    groups: Sequence[CardGroup] = ()
+
+    def shifts_since(self, before: StoredConfig, rule_id: int) -> list[RuleShift]:
+        """Return what the change of that rule meant for the others; nothing while workers would refuse it."""
+        if self.snapshot is None:
+            return []
+        return find_shifts(self.groups, _snapshot(before), self.snapshot, rule_id)
 
     def as_json(self) -> dict[str, Any]:
         """Return all of it as plain values."""
@@ -128,21 +139,25 @@ def change_rule(
     columns = {column: value for column, value in plain.items() if value is not None} | conditions.columns()
     intervals = Intervals(carddata, cardstatus, realname, jitter).fields()
 
-    async def work(conn: Conn) -> tuple[int, bool, Rules]:
+    async def work(conn: Conn) -> tuple[int, bool, Rules, list[RuleShift]]:
         if account is not None:
             columns["account_id"] = (await account_named(conn, account)).id
         async with guarded_edit(conn, dry_run=dry_run) as stored:
             rule_id, is_new = await set_rule(
                 conn, stored, rule, RuleEdit(columns=columns, intervals=intervals)
             )
-            return rule_id, is_new, await _read(conn)
+            rules = await _read(conn)
+            return rule_id, is_new, rules, rules.shifts_since(stored, rule_id)
 
-    rule_id, is_new, rules = PollingAccess(config_file, postgres_dsn).run("规则未保存", work)
+    rule_id, is_new, rules, shifts = PollingAccess(config_file, postgres_dsn).run("规则未保存", work)
     if as_json:
-        print_json({"id": rule_id, "created": is_new, "saved": not dry_run, **rules.as_json()})
+        outcome = {"id": rule_id, "created": is_new, "saved": not dry_run, "shifts": shifts_as_json(shifts)}
+        print_json({**outcome, **rules.as_json()})
         return
     verb = "校验通过，未改动" if dry_run else "已新建" if is_new else "已修改"
     typer.echo(f"规则 #{rule_id} {verb}；{_matched(rules, rule_id)}")
+    for text in shift_texts(shifts):
+        typer.echo(text)
 
 
 def delete_rule(
@@ -153,14 +168,18 @@ def delete_rule(
 ) -> None:
     """Remove a rule."""
 
-    async def work(conn: Conn) -> tuple[int, Rules]:
+    async def work(conn: Conn) -> tuple[int, Rules, list[RuleShift]]:
         async with guarded_edit(conn, dry_run=dry_run) as stored:
-            return await remove_rule(conn, stored, rule), await _read(conn)
+            rule_id = await remove_rule(conn, stored, rule)
+            rules = await _read(conn)
+            return rule_id, rules, rules.shifts_since(stored, rule_id)
 
-    rule_id, rules = PollingAccess(config_file, postgres_dsn).run("规则未删除", work)
+    rule_id, rules, shifts = PollingAccess(config_file, postgres_dsn).run("规则未删除", work)
     unmatched = rules.matches.unmatched if rules.matches is not None else 0
     verb = "可以删除，未改动" if dry_run else "已删除"
     typer.echo(f"规则 #{rule_id} {verb}；没有规则匹配的卡 {unmatched} 张")
+    for text in shift_texts(shifts):
+        typer.echo(text)
 
 
 async def _load(conn: Conn) -> Rules:
@@ -172,11 +191,18 @@ async def _read(conn: Conn) -> Rules:
 
 
 async def _judge(conn: Conn, stored: StoredConfig) -> Rules:
-    problems = problems_of(stored)
-    if problems:
+    problems, snapshot = problems_of(stored), _snapshot(stored)
+    if snapshot is None:
         return Rules(stored, problems, None)
-    snapshot = build_snapshot(stored.version, stored.rows, stored.accounts, stored.type_pauses)
-    return Rules(stored, (), await count_matches(conn, snapshot))
+    groups = await load_groups(conn)
+    return Rules(stored, (), match_groups(groups, snapshot), snapshot, groups)
+
+
+def _snapshot(stored: StoredConfig) -> PollingConfigSnapshot | None:
+    """Return what the workers make of a configuration, None if they refuse it."""
+    if problems_of(stored):
+        return None
+    return build_snapshot(stored.version, stored.rows, stored.accounts, stored.type_pauses)
 
 
 def _matched(rules: Rules, rule_id: int) -> str:

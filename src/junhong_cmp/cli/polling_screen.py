@@ -8,19 +8,18 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from junhong_cmp.cli.rule_shift_texts import KIND_NAMES
 from junhong_cmp.config.values import format_duration
 from junhong_cmp.polling.config import MAX_INTERVAL_S
 from junhong_cmp.polling.config_store import StoredConfig
 from junhong_cmp.polling.rule_matches import MatchReport
 from junhong_cmp.polling.tasks import POLLING_TASK_TYPES
 
-_KINDS = {"carddata": "流量", "cardstatus": "卡状态", "realname": "实名"}
-
 
 def print_rules(problems: Sequence[str], matches: MatchReport | None, stored: StoredConfig) -> None:
     """Print one row a rule, the first to match first."""
     codes = {account.id: account.code for account in stored.accounts}
-    table = Table("编号", "优先级", "名称", "条件", *_KINDS.values(), "匹配的卡", title="轮询规则")
+    table = Table("编号", "优先级", "名称", "条件", *KIND_NAMES.values(), "匹配的卡", title="轮询规则")
     for row in stored.rows:
         found = None if matches is None else matches.rules.get(row["id"])
         name = row["name"] if row["enabled"] else f"{row['name']}（已停用）"
@@ -44,9 +43,10 @@ def print_check(problems: Sequence[str], matches: MatchReport | None, stored: St
     console = Console(highlight=False, soft_wrap=True)
     if matches is not None:
         names = {row["id"]: row["name"] for row in stored.rows}
-        table = Table("规则", "匹配的卡", *(f"决定{title}" for title in _KINDS.values()), title="规则与卡")
+        titles = (f"决定{title}" for title in KIND_NAMES.values())
+        table = Table("规则", "匹配的卡", *titles, title="规则与卡")
         for rule_id, found in matches.rules.items():
-            decided = (found.decides[kind] for kind in _KINDS)
+            decided = (found.decides[kind] for kind in KIND_NAMES)
             cells = (f"#{rule_id} {names[rule_id]}", found.cards, *decided)
             table.add_row(*(escape(str(cell)) for cell in cells))
         console.print(table)
@@ -62,7 +62,7 @@ def _print_verdict(console: Console, problems: Sequence[str], matches: MatchRepo
     console.print(f"配置有效；开启轮询的卡 {matches.cards} 张，没有规则匹配的 {matches.unmatched} 张")
     for kind, cards in matches.undecided.items():
         if cards:
-            console.print(f"{_KINDS[kind]}：{cards} 张卡没有规则决定，不轮询")
+            console.print(f"{KIND_NAMES[kind]}：{cards} 张卡没有规则决定，不轮询")
     for load in matches.loads:
         if load.is_too_much:
             text = (

@@ -68,7 +68,12 @@ class MatchReport:
 
 async def count_matches(conn: Conn, snapshot: PollingConfigSnapshot) -> MatchReport:
     """Count by the very rules the workers go by."""
-    return match_groups([_group(dict(row)) for row in await conn.fetch(_GROUPS)], snapshot)
+    return match_groups(await load_groups(conn), snapshot)
+
+
+async def load_groups(conn: Conn) -> list[CardGroup]:
+    """Return all cards that are to be polled, those together that no rule can tell apart."""
+    return [_group(dict(row)) for row in await conn.fetch(_GROUPS)]
 
 
 def match_groups(groups: Sequence[CardGroup], snapshot: PollingConfigSnapshot) -> MatchReport:
@@ -81,7 +86,7 @@ def match_groups(groups: Sequence[CardGroup], snapshot: PollingConfigSnapshot) -
         for rule_id in matching:
             rules[rule_id].cards += group.cards
         unmatched += 0 if matching else group.cards
-        for task_type in _wanted_types(group):
+        for task_type in wanted_types(group):
             deciding = snapshot.deciding_rule(group, task_type)
             if deciding is None:
                 undecided[task_type.kind] += group.cards
@@ -99,7 +104,8 @@ def match_groups(groups: Sequence[CardGroup], snapshot: PollingConfigSnapshot) -
     return MatchReport(cards=cards, rules=rules, unmatched=unmatched, undecided=undecided, loads=loads)
 
 
-def _wanted_types(group: CardGroup) -> list[TaskType]:
+def wanted_types(group: CardGroup) -> list[TaskType]:
+    """Return what such cards can be polled for, whatever the rules say."""
     return [
         task_type
         for task_type in POLLING_TASK_TYPES
