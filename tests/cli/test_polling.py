@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -188,6 +189,23 @@ async def test_now(pool: Pool, redis: Redis, account: CarrierAccount, junhong: J
     assert "没有 ICCID 为" in junhong.errors
     await junhong("now", "12", code=1)
     await junhong("now", code=2)
+
+
+async def test_now_takes_cards_from_a_file_as_its_siblings_do(
+    pool: Pool, redis: Redis, account: CarrierAccount, junhong: Junhong, tmp_path: Path
+) -> None:
+    await add_rule(pool)
+    cards = await add_cards(pool, account, 3)
+    file = tmp_path / "cards.txt"
+    await asyncio.to_thread(file.write_text, f"ICCID\n{cards[0].iccid}\n\n{cards[1].iccid}\n")
+    found = await junhong.json("now", "--file", str(file), "--type", "carddata")
+    assert (found["hastened"], found["under_way"]) == (2, 0)
+    await asyncio.to_thread(file.write_text, f"{cards[0].iccid}\n12\n")
+    await junhong("now", "--file", str(file), code=1)
+    assert "第 2 行" in junhong.errors
+    for words in ((cards[0].iccid, "--file", str(file)), ("--account", "demo", "--file", str(file))):
+        await junhong("now", *words, code=2)
+    await junhong("now", "--account", "demo", cards[0].iccid, code=2)
 
 
 async def test_a_running_worker_takes_rules_and_pauses_over_within_three_seconds(

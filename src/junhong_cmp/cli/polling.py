@@ -9,7 +9,7 @@ import typer
 from junhong_cmp.asynq.connection import RedisClient
 from junhong_cmp.cards.account_cards import stream_account_cards
 from junhong_cmp.cli import polling_pauses, polling_rules
-from junhong_cmp.cli.card_choice import cards_with, chosen_numbers
+from junhong_cmp.cli.card_choice import NumberFile, Numbers, cards_with, chosen_numbers
 from junhong_cmp.cli.held_claims import held_text
 from junhong_cmp.cli.inspection import print_json
 from junhong_cmp.cli.options import AsJson, ConfigFile, PostgresDsn, RedisUrl
@@ -105,8 +105,9 @@ def resume(
 
 
 def poll_now(
-    iccids: Annotated[list[str] | None, typer.Argument(metavar="[ICCID]…", help="卡号")] = None,
+    numbers: Numbers = None,
     *,
+    file: NumberFile = None,
     account: Annotated[
         str | None, typer.Option("--account", "-a", metavar="账号", help="该账号的全部卡")
     ] = None,
@@ -117,10 +118,12 @@ def poll_now(
     as_json: AsJson = False,
 ) -> None:
     """Make cards due now."""
-    if bool(iccids) is (account is not None):
-        raise typer.BadParameter("给出卡号，或用 --account 给出账号，二者选一")
+    if account is not None and (numbers or file is not None):
+        raise typer.BadParameter("--account 不与卡号或 --file 同用")
+    if account is None and not numbers and file is None:
+        raise typer.BadParameter("给出卡号，或用 --file 给出存放卡号的文件，或用 --account 给出账号")
     task_types = POLLING_TASK_TYPES if task_type is None else (task_type,)
-    numbers = [] if account is not None else chosen_numbers(iccids, None)
+    chosen_cards = [] if account is not None else chosen_numbers(numbers, file)
 
     async def work(
         pool: Pool, redis: RedisClient, queue: PollingQueueManager
@@ -128,7 +131,7 @@ def poll_now(
         async with pool.acquire() as conn:
             stored = await load_config(conn)
             chosen = None if account is None else await account_named(conn, account)
-            cards = await cards_with(conn, numbers)
+            cards = await cards_with(conn, chosen_cards)
         snapshot = build_snapshot(stored.version, stored.rows, stored.accounts, stored.type_pauses)
         now = PollNow(queue, snapshot, task_types)
         if chosen is None:
