@@ -118,12 +118,8 @@ def poll_now(
     as_json: AsJson = False,
 ) -> None:
     """Make cards due now."""
-    if account is not None and (numbers or file is not None):
-        raise typer.BadParameter("--account 不与卡号或 --file 同用")
-    if account is None and not numbers and file is None:
-        raise typer.BadParameter("给出卡号，或用 --file 给出存放卡号的文件，或用 --account 给出账号")
+    chosen_cards = _chosen_cards(numbers, file, account)
     task_types = POLLING_TASK_TYPES if task_type is None else (task_type,)
-    chosen_cards = [] if account is not None else chosen_numbers(numbers, file)
 
     async def work(
         pool: Pool, redis: RedisClient, queue: PollingQueueManager
@@ -148,6 +144,17 @@ def poll_now(
     _tell(report)
     if held is not None:
         typer.echo(held_text(held))
+
+
+def _chosen_cards(numbers: list[str] | None, file: str | None, account: str | None) -> list[str]:
+    """Return the numbers a user named; none where all cards of an account are meant."""
+    if account is None:
+        if not numbers and file is None:
+            raise typer.BadParameter("给出卡号，或用 --file 给出存放卡号的文件，或用 --account 给出账号")
+        return chosen_numbers(numbers, file)
+    if numbers or file is not None:
+        raise typer.BadParameter("--account 不与卡号或 --file 同用")
+    return []
 
 
 def _tell(report: NowReport) -> None:

@@ -78,6 +78,19 @@ class Rules:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A changed rule, the rules as they are with it, and what that means for those beside it."""
+
+    rule_id: int
+    rules: Rules
+    shifts: Sequence[RuleShift]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all of it as plain values."""
+        return {"id": self.rule_id, "shifts": shifts_as_json(self.shifts), **self.rules.as_json()}
+
+
 def register(app: typer.Typer) -> None:
     """Add the group to the polling commands."""
     group = typer.Typer(cls=ChineseGroup, no_args_is_help=True)
@@ -139,25 +152,21 @@ def change_rule(
     columns = {column: value for column, value in plain.items() if value is not None} | conditions.columns()
     intervals = Intervals(carddata, cardstatus, realname, jitter).fields()
 
-    async def work(conn: Conn) -> tuple[int, bool, Rules, list[RuleShift]]:
+    async def work(conn: Conn) -> tuple[bool, Change]:
         if account is not None:
             columns["account_id"] = (await account_named(conn, account)).id
         async with guarded_edit(conn, dry_run=dry_run) as stored:
             rule_id, is_new = await set_rule(
                 conn, stored, rule, RuleEdit(columns=columns, intervals=intervals)
             )
-            rules = await _read(conn)
-            return rule_id, is_new, rules, rules.shifts_since(stored, rule_id)
+            return is_new, await _changed(conn, stored, rule_id)
 
-    rule_id, is_new, rules, shifts = PollingAccess(config_file, postgres_dsn).run("规则未保存", work)
+    is_new, change = PollingAccess(config_file, postgres_dsn).run("规则未保存", work)
     if as_json:
-        outcome = {"id": rule_id, "created": is_new, "saved": not dry_run, "shifts": shifts_as_json(shifts)}
-        print_json({**outcome, **rules.as_json()})
+        print_json({"created": is_new, "saved": not dry_run, **change.as_json()})
         return
     verb = "校验通过，未改动" if dry_run else "已新建" if is_new else "已修改"
-    typer.echo(f"规则 #{rule_id} {verb}；{_matched(rules, rule_id)}")
-    for text in shift_texts(shifts):
-        typer.echo(text)
+    _tell(change, f"{verb}；{_matched(change)}")
 
 
 def delete_rule(
@@ -168,17 +177,20 @@ def delete_rule(
 ) -> None:
     """Remove a rule."""
 
-    async def work(conn: Conn) -> tuple[int, Rules, list[RuleShift]]:
+    async def work(conn: Conn) -> Change:
         async with guarded_edit(conn, dry_run=dry_run) as stored:
-            rule_id = await remove_rule(conn, stored, rule)
-            rules = await _read(conn)
-            return rule_id, rules, rules.shifts_since(stored, rule_id)
+            return await _changed(conn, stored, await remove_rule(conn, stored, rule))
 
-    rule_id, rules, shifts = PollingAccess(config_file, postgres_dsn).run("规则未删除", work)
-    unmatched = rules.matches.unmatched if rules.matches is not None else 0
+    change = PollingAccess(config_file, postgres_dsn).run("规则未删除", work)
+    matches = change.rules.matches
+    unmatched = matches.unmatched if matches is not None else 0
     verb = "可以删除，未改动" if dry_run else "已删除"
-    typer.echo(f"规则 #{rule_id} {verb}；没有规则匹配的卡 {unmatched} 张")
-    for text in shift_texts(shifts):
+    _tell(change, f"{verb}；没有规则匹配的卡 {unmatched} 张")
+
+
+def _tell(change: Change, what: str) -> None:
+    typer.echo(f"规则 #{change.rule_id} {what}")
+    for text in shift_texts(change.shifts):
         typer.echo(text)
 
 
@@ -186,8 +198,9 @@ async def _load(conn: Conn) -> Rules:
     return await _judge(conn, await load_config(conn))
 
 
-async def _read(conn: Conn) -> Rules:
-    return await _judge(conn, await read_config(conn))
+async def _changed(conn: Conn, before: StoredConfig, rule_id: int) -> Change:
+    rules = await _judge(conn, await read_config(conn))
+    return Change(rule_id, rules, rules.shifts_since(before, rule_id))
 
 
 async def _judge(conn: Conn, stored: StoredConfig) -> Rules:
@@ -205,10 +218,11 @@ def _snapshot(stored: StoredConfig) -> PollingConfigSnapshot | None:
     return build_snapshot(stored.version, stored.rows, stored.accounts, stored.type_pauses)
 
 
-def _matched(rules: Rules, rule_id: int) -> str:
+def _matched(change: Change) -> str:
+    rules = change.rules
     if rules.matches is None:
         return f"配置仍无效：{'；'.join(rules.problems)}"
-    found = rules.matches.rules.get(rule_id)
+    found = rules.matches.rules.get(change.rule_id)
     return "规则处于停用状态" if found is None else f"匹配 {found.cards} 张卡"
 
 
