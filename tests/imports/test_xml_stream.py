@@ -63,6 +63,36 @@ def test_a_fault_of_a_callback_is_not_blamed_on_the_file() -> None:
         list(stream.run([b"<a/>"]))
 
 
+@pytest.mark.parametrize("prefix", ["", "x:"])
+def test_a_piece_that_was_taken_is_parsed_for_its_faults_alone(prefix: str) -> None:
+    seen: list[str] = []
+    stream = XmlStream(lambda tag, _: seen.append(tag), lambda tag: seen.append(f"/{tag}"), max_text=10)
+    pieces = [f"<{prefix}a xmlns:x='u'><{prefix}b/>text", "<c>text</c>", f"<{prefix}d/></{prefix}a>"]
+    data = [piece.encode() for piece in pieces]
+    for _ in stream.run(data, lambda piece: piece == data[1]):
+        pass
+    assert (seen, stream.texts) == (["a", "b", "/b", "d", "/d", "/a"], ["text"])
+    assert stream.parsed == sum(map(len, data))
+    with pytest.raises(FileRefusedError, match="XML"):
+        list(XmlStream(lambda *_: None, lambda _: None, max_text=10).run([b"<a>", b"<c>&d;</c>"], bool))
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        (b"<a/>", True),
+        (b"<?xml version='1.0'?><a/>", True),
+        (XML.format("UTF-8").encode(), True),
+        (XML.format("iso-8859-1").encode(), False),
+        (XML.format("utf-16").encode("utf-16"), False),
+    ],
+)
+def test_it_tells_whether_its_bytes_are_utf8(head: bytes, *, expected: bool) -> None:
+    stream = XmlStream(lambda *_: None, lambda _: None, max_text=10)
+    next(stream.run([head]))
+    assert stream.in_utf8 is expected
+
+
 def test_a_text_without_end_is_not_held() -> None:
     stream = XmlStream(lambda *_: None, lambda _: None, max_text=10)
     run = stream.run([b"<a>", *[b"x" * 65536] * 200])

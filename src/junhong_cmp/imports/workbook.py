@@ -62,7 +62,7 @@ class CardSheet:
     def rows(self) -> Iterator[SheetRow]:
         """Yield the rows behind the header, once; raises FileRefusedError when the sheet is damaged."""
         for raw in self._rows:
-            if any(text.strip() for text in raw.cells.values()) or raw.kinds:
+            if any(map(str.strip, raw.cells.values())) or raw.kinds:
                 yield self._shape(raw)
 
     def _find(self, name: str) -> tuple[str, Iterator[RawRow]]:

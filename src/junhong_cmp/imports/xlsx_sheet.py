@@ -8,6 +8,7 @@ from junhong_cmp.imports.errors import FileRefusedError
 from junhong_cmp.imports.limits import ImportLimits
 from junhong_cmp.imports.sheet_row import CellKind
 from junhong_cmp.imports.xlsx_dates import DateCells
+from junhong_cmp.imports.xlsx_plain_rows import ROW_END, cut_behind_rows, find_plain_rows
 from junhong_cmp.imports.xml_stream import XmlStream
 
 _LAST_ROW: Final = 1_048_576
@@ -26,7 +27,7 @@ def read_sheet(
 
     """
     parser = _SheetParser(strings, limits, dates or DateCells({}))
-    for _ in parser.stream.run(pieces):
+    for _ in parser.stream.run(cut_behind_rows(pieces), parser.take_plain):
         yield from parser.rows
         parser.rows.clear()
 
@@ -52,11 +53,34 @@ class _SheetParser:
         self._value = ""
         self._formula = False
         self._phonetic = False
+        self._row_end = -1
+
+    def take_plain(self, bite: bytes) -> bool:
+        """Take the rows of ``bite`` if there is nothing else in it, and it starts right behind a row."""
+        stream = self.stream
+        if self._row_end + len(ROW_END) != stream.parsed or self._phonetic or not stream.in_utf8:
+            return False  # the bite may even be the middle of a comment
+        parts = find_plain_rows(bite)
+        if parts is None:
+            return False
+        for letters, style, kind, text, row in parts:
+            if letters:
+                self._column = self._find_column(letters)
+                self._type, self._style, self._value, self._formula = kind or "n", style or None, text, False
+                self._end_cell()
+            elif row:
+                self._begin_row(row)
+            else:
+                self._end_row()
+        self._row_end = stream.parsed + len(bite) - len(ROW_END)
+        return True
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         if tag == "c":
             reference = attributes.get("r")
-            self._column = self._column + 1 if reference is None else self._find_column(reference)
+            self._column = (
+                self._column + 1 if reference is None else self._find_column(reference.rstrip(_DIGITS))
+            )
             self._type = attributes.get("t", "n")
             self._style = attributes.get("s")
             self._value, self._formula = "", False
@@ -76,6 +100,7 @@ class _SheetParser:
             self._end_cell()
         elif tag == "row":
             self._end_row()
+            self._row_end = self.stream.position
         elif tag == "t":
             if not self._phonetic and len(self._value) < self._cut:
                 self._value += "".join(self.stream.texts)
@@ -119,8 +144,7 @@ class _SheetParser:
             raise FileRefusedError(f"工作簿已损坏：第 {self._number} 行引用了不存在的字符串")
         return self._strings[at]
 
-    def _find_column(self, reference: str) -> int:
-        letters = reference.rstrip(_DIGITS)
+    def _find_column(self, letters: str) -> int:
         column = self._column_of.get(letters)
         if column is None:
             column = self._column_of[letters] = _column_index(letters)

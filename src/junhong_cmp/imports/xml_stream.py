@@ -15,14 +15,16 @@ _XML_FAULTS: Final = {expat.ExpatError, UnicodeDecodeError, ValueError, LookupEr
 class XmlStream:
     """An XML stream calls back at the start and the end of each element, by its name without prefix.
 
-    ``texts`` gathers character data for the callbacks, who clear it. A document type is refused: entities
-    need one, and workbooks have none.
+    ``texts`` gathers character data for the callbacks, who clear it; ``parsed`` counts the bytes of the
+    pieces that are done with. A document type is refused: entities need one, and workbooks have none.
     """
 
     def __init__(
         self, on_start: Callable[[str, dict[str, str]], None], on_end: Callable[[str], None], *, max_text: int
     ) -> None:
         self.texts: list[str] = []
+        self.parsed = 0
+        self._encoding: str | None = None
         self._max_text = max_text
         self._on_start, self._on_end = on_start, on_end
         self._parser = expat.ParserCreate()
@@ -32,9 +34,20 @@ class XmlStream:
         self._parser.EndElementHandler = on_end
         self._parser.CharacterDataHandler = self.texts.append
         self._parser.StartDoctypeDeclHandler = _refuse_doctype
+        self._parser.XmlDeclHandler = self._declare
 
-    def run(self, pieces: Iterable[bytes]) -> Iterator[None]:
-        """Parse piece by piece, pausing after each.
+    @property
+    def in_utf8(self) -> bool:
+        """Whether the part's bytes are UTF-8 as far as its first line says."""
+        return self._encoding in {None, "utf-8"}
+
+    @property
+    def position(self) -> int:
+        """Where in the part the tag starts that is called back for."""
+        return self._parser.CurrentByteIndex
+
+    def run(self, pieces: Iterable[bytes], takes: Callable[[bytes], bool] | None = None) -> Iterator[None]:
+        """Parse piece by piece, pausing after each; for the pieces that ``takes`` took, call back for none.
 
         Raises:
             FileRefusedError: the part is not well-formed, or has a document type.
@@ -42,8 +55,12 @@ class XmlStream:
         """
         try:
             for piece in pieces:
-                self._parser.Parse(piece)
-                self._trim()
+                if takes is not None and takes(piece):
+                    self._check(piece)
+                else:
+                    self._parser.Parse(piece)
+                    self._trim()
+                self.parsed += len(piece)
                 yield
             self._parser.Parse(b"", True)  # noqa: FBT003 - expat's own signature
         except (expat.ExpatError, ValueError, LookupError) as error:
@@ -51,6 +68,18 @@ class XmlStream:
                 raise
             raise FileRefusedError("工作簿已损坏：XML 内容不完整或不合规，请重新导出") from error
         yield
+
+    def _check(self, piece: bytes) -> None:
+        """Parse a piece of whole elements for its faults alone."""
+        parser = self._parser
+        on_start, on_end = parser.StartElementHandler, parser.EndElementHandler
+        parser.StartElementHandler = parser.EndElementHandler = parser.CharacterDataHandler = None
+        parser.Parse(piece)
+        parser.StartElementHandler, parser.EndElementHandler = on_start, on_end
+        parser.CharacterDataHandler = self.texts.append
+
+    def _declare(self, _version: str, encoding: str | None, _standalone: int) -> None:
+        self._encoding = encoding and encoding.lower()
 
     def _begin(self, tag: str, attributes: dict[str, str]) -> None:
         """Start the root element: if it has a prefix, all have, and each name is cut."""
