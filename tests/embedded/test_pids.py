@@ -3,9 +3,13 @@
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
+
+import pytest
+from tests.waiting import wait_until
 
 from junhong_cmp.embedded.pids import PidRecord, end_leftovers, start_moment, write_record
 
@@ -62,3 +66,17 @@ async def test_a_process_that_is_over_gets_no_record(tmp_path: Path) -> None:
 
 def test_the_start_moment_of_a_process_does_not_change() -> None:
     assert start_moment(os.getpid()) == start_moment(os.getpid()) is not None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists what has ended")
+async def test_one_killed_a_moment_ago_is_waited_for_until_it_is_listed_no_more(tmp_path: Path) -> None:
+    left = await asyncio.to_thread(subprocess.Popen, ["/bin/sleep", "60"])
+    path = _record(tmp_path, "left", left.pid)
+    left.kill()  # nobody has taken note of its end yet
+    await wait_until(lambda: start_moment(left.pid) is None, description="it is over")
+    ending = asyncio.create_task(end_leftovers(tmp_path, SOON))
+    done, _ = await asyncio.wait({ending}, timeout=0.2)
+    assert not done
+    await asyncio.to_thread(left.wait)
+    assert await ending == 0
+    assert not path.exists()
