@@ -91,6 +91,11 @@ def test_other_cells_are_cleaned_too() -> None:
     assert clean_cell(' ="0138" ') == "0138"
 
 
+@given(st.text(st.characters(codec="ascii"), max_size=12))
+def test_text_of_ascii_is_cleaned_as_any_other(text: str) -> None:
+    assert clean_cell(text) == clean_cell(f"{text}\u200b")
+
+
 def test_the_two_forms_are_one_card_and_two_long_ones_are_not() -> None:
     short = PLAIN[:19]
     assert is_same_card(short, PLAIN)

@@ -85,12 +85,13 @@ def test_every_line_is_in_exactly_one_record(parts: list[str]) -> None:
 
 
 @given(
-    st.lists(st.text(alphabet='ab",;\x0b 89', max_size=12), max_size=8),
+    st.lists(st.text(alphabet='ab"|;\x0b 89', max_size=12), max_size=8),
+    st.sampled_from([",", ";", "|", "\t"]),
     st.integers(1, 12),
 )
-def test_a_plain_line_is_cut_just_as_any_other(texts: list[str], columns: int) -> None:
+def test_a_plain_line_is_cut_just_as_any_other(texts: list[str], delimiter: str, columns: int) -> None:
     limits = ImportLimits(line_chars=200, record_lines=3, columns=columns)
-    quick, thorough = RecordAssembler(",", limits), RecordAssembler(",", limits)
+    quick, thorough = RecordAssembler(delimiter, limits), RecordAssembler(delimiter, limits)
     for number, text in enumerate(texts, 1):
         line = Line(number, text, overlong="89" in text)
         cells, records = quick.cut_plain(line), thorough.push(line)
@@ -98,6 +99,23 @@ def test_a_plain_line_is_cut_just_as_any_other(texts: list[str], columns: int) -
             assert quick.push(line) == records
         else:
             assert records == [Record(number, number, cells)]
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("a,b", True),
+        ("", True),
+        ('"a","b,c",d', True),
+        ('"=""8986""",""', True),
+        ('5" 管,b', False),
+        ('"a"b,c', False),
+        ('"a"",b', False),
+        ("a,b,c,d,e,f,g", False),
+    ],
+)
+def test_which_lines_are_plain(text: str, *, plain: bool) -> None:
+    assert (RecordAssembler(",", LIMITS).cut_plain(Line(1, text)) is not None) is plain
 
 
 def test_nothing_is_plain_while_a_quote_is_open() -> None:

@@ -69,7 +69,7 @@ def clean_cell(raw: str) -> str:
     """Undo what spreadsheets do to an identifier: full-width forms, spaces, ``'``, ``="…"``."""
     if raw.isascii() and raw.isalnum():  # nearly every cell there is; nothing below would change it
         return raw.upper()
-    text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", raw))
+    text = "".join(raw.split()) if raw.isascii() else _INVISIBLE.sub("", unicodedata.normalize("NFKC", raw))
     if formula := _FORMULA_TEXT.fullmatch(text):
         text = formula[1]
     return text.removeprefix("'").upper()

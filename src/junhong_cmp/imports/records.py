@@ -40,19 +40,23 @@ class RecordAssembler:
     def __init__(self, delimiter: str, limits: ImportLimits) -> None:
         self.delimiter = delimiter
         self.iccid_column: int | None = None
+        field = rf'(?:"[^"]*+(?:""[^"]*+)*+"|[^"{re.escape(delimiter)}]*+)'
+        self._well_quoted = re.compile(rf"{field}(?:{re.escape(delimiter)}{field})*+")
         self._limits = limits
         self._open: list[Line] = []
         self._open_chars = 0
 
     def cut_plain(self, line: Line) -> list[str] | None:
-        """Return the cells of a line that is a record of its own without a quote, as nearly all are.
+        """Return the cells of a line that is plainly a record of its own, as nearly all are.
 
         None says that it may be something else: :meth:`push` it.
         """
-        if self._open or line.overlong or '"' in line.text:
+        text = line.text
+        if self._open or line.overlong or text.count(self.delimiter) >= self._limits.columns:
             return None
-        cells = line.text.split(self.delimiter, self._limits.columns)
-        return cells if len(cells) <= self._limits.columns else None
+        if '"' not in text:
+            return text.split(self.delimiter)
+        return self._cut_quoted(text) if self._well_quoted.fullmatch(text) else None
 
     def push(self, line: Line) -> list[Record]:
         """Return the records that are complete with ``line``."""
@@ -113,7 +117,10 @@ class RecordAssembler:
             return Record(first, last, [text], RecordFault.TOO_MANY_COLUMNS)
         if '"' not in text:
             return Record(first, last, text.split(self.delimiter))
-        return Record(first, last, next(csv.reader([text], delimiter=self.delimiter)))
+        return Record(first, last, self._cut_quoted(text))
+
+    def _cut_quoted(self, text: str) -> list[str]:
+        return next(csv.reader((text,), delimiter=self.delimiter))
 
 
 def _leaves_quote_open(text: str, delimiter: str, *, inside: bool) -> bool:
