@@ -1,8 +1,14 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from junhong_cmp.imports.errors import FileRefusedError
 from junhong_cmp.imports.xlsx_strings import read_strings
 
 
-def read(items: str) -> list[str]:
-    return read_strings([f"<sst>{items}</sst>".encode()], cell_chars=10)
+def read(items: str, *, piece: int = 1_000_000) -> list[str]:
+    data = f"<sst>{items}</sst>".encode()
+    return read_strings((data[at : at + piece] for at in range(0, len(data), piece)), cell_chars=10)
 
 
 def test_runs_are_joined_and_phonetic_guides_left_out() -> None:
@@ -13,3 +19,36 @@ def test_runs_are_joined_and_phonetic_guides_left_out() -> None:
 def test_a_long_string_is_cut_right_behind_the_cap() -> None:
     assert read(f"<si><t>{'x' * 100}</t></si>") == ["x" * 11]
     assert read("<si>" + "<r><t>xx</t></r>" * 100 + "</si>") == ["x" * 11]
+
+
+STRING = st.sampled_from(["月包", "", " x ", "_x0041_", "x" * 20, "a&amp;b", "\n"]).map("<t>{}</t>".format)
+RICH = st.just("<r><t>a</t></r><r><t>b</t></r>") | st.just("<t>a</t><rPh><t>b</t></rPh>") | st.just("")
+
+
+@given(st.lists(STRING | STRING | RICH, max_size=8), st.integers(1, 60))
+def test_plain_strings_are_read_as_those_that_are_not(items: list[str], piece: int) -> None:
+    """A blank makes a string one that has to be read tag by tag."""
+    together = read("".join(f"<si>{item}</si>" for item in items))
+    assert read("".join(f"<si>{item}</si>" for item in items), piece=piece) == together
+    assert read("".join(f"<si>{item} </si>" for item in items), piece=piece) == together
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "found"),
+    [
+        ("<si/>", "", ["", "x"]),
+        ("<si></si><!-- </si>", " -->", [""]),
+        ("<si></si><![CDATA[</si>", "]]>", [""]),
+        ("<si><t>a</t><si></si>", "</si>", ["", "x", "x"]),
+        ("<si><rPh><si></si>", "</rPh></si>", ["", "", ""]),
+    ],
+)
+@pytest.mark.parametrize("piece", [1, 1_000_000])
+def test_a_string_is_none_everywhere(before: str, after: str, found: list[str], piece: int) -> None:
+    assert read(f"{before}<si><t>x</t></si>{after}", piece=piece) == found
+
+
+@pytest.mark.parametrize("text", ["]]>", "\uffff", "<", "&nbsp;"])
+def test_a_string_that_is_not_well_formed_is_refused(text: str) -> None:
+    with pytest.raises(FileRefusedError, match="XML"):
+        read(f"<si></si><si><t>{text}</t></si>", piece=1)

@@ -8,7 +8,7 @@ from junhong_cmp.imports.errors import FileRefusedError
 from junhong_cmp.imports.limits import ImportLimits
 from junhong_cmp.imports.sheet_row import CellKind
 from junhong_cmp.imports.xlsx_dates import DateCells
-from junhong_cmp.imports.xlsx_plain_rows import ROW_END, cut_behind_rows, find_plain_rows
+from junhong_cmp.imports.xlsx_plain import ROW_END, cut_behind, find_plain_rows
 from junhong_cmp.imports.xml_stream import XmlStream
 
 _LAST_ROW: Final = 1_048_576
@@ -27,7 +27,7 @@ def read_sheet(
 
     """
     parser = _SheetParser(strings, limits, dates or DateCells({}))
-    for _ in parser.stream.run(cut_behind_rows(pieces), parser.take_plain):
+    for _ in parser.stream.run(cut_behind(ROW_END, pieces), parser.take_plain):
         yield from parser.rows
         parser.rows.clear()
 

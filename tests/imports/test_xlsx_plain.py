@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xlsxwriter import Workbook
 
-from junhong_cmp.imports.xlsx_plain_rows import ROW_END, cut_behind_rows, find_plain_rows
+from junhong_cmp.imports.xlsx_plain import (
+    ROW_END,
+    STRING_END,
+    cut_behind,
+    find_plain_rows,
+    find_plain_strings,
+)
 
 TEXT = '<c r="A2" s="1" t="inlineStr"><is><t>月包</t></is></c>'
 NUMBER = '<c r="AB2"><v>12</v></c>'
@@ -38,8 +44,13 @@ def test_what_spreadsheet_programs_write_is_plain(*, constant_memory: bool, tmp_
             sheet.write_number(row, 2, 1064000000000 + row)
             sheet.write_datetime(row, 3, date(2026, 1, 31), dates)
             sheet.write_blank(row, 4, None, dates)
-    data = ZipFile(path).read("xl/worksheets/sheet1.xml")
-    first, *bites, _ = cut_behind_rows([data])
+    part = ZipFile(path).read
+    if not constant_memory:
+        *bites, _ = cut_behind(STRING_END, [part("xl/sharedStrings.xml").partition(STRING_END)[2]])
+        assert bites
+        assert all(find_plain_strings(bite) for bite in bites)
+    data = part("xl/worksheets/sheet1.xml")
+    first, *bites, _ = cut_behind(ROW_END, [data])
     assert first.count(ROW_END) + sum(bite.count(ROW_END) for bite in bites) == 200
     assert len(bites) > 2
     assert all(find_plain_rows(bite) for bite in bites)
@@ -69,14 +80,28 @@ def test_what_is_more_or_less_than_plain_rows_is_none(bite: str) -> None:
     assert find_plain_rows(bite.encode()) is None
 
 
+def test_plain_strings_are_given_out() -> None:
+    strings = '<si><t>月包</t></si><si><t xml:space="preserve"> x </t></si><si><t></t></si>'
+    assert find_plain_strings(strings.encode()) == ["月包", " x ", ""]
+
+
+@pytest.mark.parametrize(
+    "bite",
+    ["", "<si>", "<si/>", "<si></si>", "<si><t>a&amp;b</t></si>", "<si><t>x</t><t>y</t></si>", "<!-- </si>"],
+)
+def test_what_is_more_or_less_than_plain_strings_is_none(bite: str) -> None:
+    assert find_plain_strings(bite.encode()) is None
+
+
 def test_bytes_that_are_no_text_are_none() -> None:
+    assert find_plain_strings(b"<si><t>\xff</t></si>") is None
     assert find_plain_rows(b'<row r="2"><c r="A2"><v>\xff</v></c></row>') is None
 
 
 @given(st.lists(st.sampled_from([b"<row>", ROW_END, b"<", b"/row>", b"x" * 5000])), st.integers(1, 9000))
 def test_bites_end_behind_rows_and_are_the_same_bytes(parts: list[bytes], size: int) -> None:
     data = b"".join(parts)
-    bites = list(cut_behind_rows(data[start : start + size] for start in range(0, len(data), size)))
+    bites = list(cut_behind(ROW_END, (data[start : start + size] for start in range(0, len(data), size))))
     assert b"".join(bites) == data
     assert all(len(bite) <= 3 * 8192 for bite in bites)
     assert all(bite.endswith(ROW_END) or len(bite) > 8192 for bite, _ in pairwise(bites))
