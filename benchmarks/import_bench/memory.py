@@ -7,11 +7,11 @@ from typing import Final, Self
 import psutil
 
 _MIB: Final = 1024 * 1024
-_EVERY_S: Final = 0.1
+_EVERY_S: Final = 0.5
 
 
 class MemoryWatch:
-    """A memory watch samples ten times a second while its block lasts; ``peak_mb`` is the largest sum."""
+    """A memory watch samples twice a second while its block lasts; ``peak_mb`` is the largest sum."""
 
     def __init__(self, pid: int) -> None:
         self._process = psutil.Process(pid)

@@ -28,7 +28,13 @@ from junhong_cmp.storage.store import open_storage
 _IDLE_S: Final = 10
 _SETTLE_S: Final = 3
 _STOP_S: Final = 20
-_LOOK_S: Final = 0.1
+_LOOK_S: Final = 0.2
+_COUNT: Final = """
+import time
+end = time.monotonic() + 60
+while time.monotonic() < end:
+    pass
+"""
 _WORKER: Final = "worker"
 _BYSTANDER: Final = "bystander"
 _RULE: Final = "INSERT INTO polling_config (name, priority, intervals) VALUES ('bench', 100, $1)"
@@ -45,6 +51,7 @@ class Waits(NamedTuple):
 class Measured:
     """One import: seconds from handing the file in to its end, what probes waited, and the most memory."""
 
+    rows: int
     seconds: float
     waits: Waits
     peak_mb: float
@@ -68,6 +75,16 @@ class WorkerRun:
             await asyncio.sleep(_IDLE_S)
         return self._waits(since)
 
+    async def busy(self) -> Waits:
+        """Return what probes wait while a program that has nothing to do with ours uses one processor."""
+        # In a session of its own, as any other program would be.
+        count = await asyncio.create_subprocess_exec(sys.executable, "-c", _COUNT, start_new_session=True)
+        try:
+            return await self.idle()
+        finally:
+            count.kill()
+            await count.wait()
+
     async def import_file(self, path: Path) -> Measured:
         """Import a file and return what that took."""
         async with Probes(self._client), MemoryWatch(self._pid) as memory:
@@ -81,7 +98,7 @@ class WorkerRun:
             seconds, waits = time.perf_counter() - began, self._waits(since)
         if task.status is not ImportStatus.DONE or task.imported != task.total:
             raise RuntimeError(f"{path.name}: {task.status} {task.imported}/{task.total} {task.error}")
-        return Measured(seconds, waits, memory.peak_mb)
+        return Measured(task.total, seconds, waits, memory.peak_mb)
 
     def _waits(self, since: float) -> Waits:
         until = time.time()

@@ -42,7 +42,7 @@ async def test_a_statement_run_again_is_not_planned_again(pool: Pool) -> None:
     async with pool.acquire() as conn, conn.transaction():
         await insert_cards(conn, account.id, news(0, 300))
         plans = await conn.fetch(PLANS)
-    assert [tuple(row) for row in plans] == [(3, 0)]  # a hundred rows a statement, all by the generic plan
+    assert [tuple(row) for row in plans] == [(6, 0)]  # fifty rows a statement, all by the generic plan
 
 
 async def test_a_plan_kept_from_an_empty_table_reads_no_more_when_the_table_is_full(

@@ -16,8 +16,8 @@ from junhong_cmp.polling.tasks import POLLING_TASK_TYPES, TaskType
 
 _STRETCH: Final = 100
 """Cards worked on at a stretch: an import shares the event loop with polls, which must not wait for it."""
-_TRIP: Final = 250
-"""Cards Redis is given at a time, half a millisecond of its time."""
+_TRIP: Final = 100
+"""Cards Redis is given at a time: it serves nobody else meanwhile."""
 
 
 class PollingLifecycleService:
