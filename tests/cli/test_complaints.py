@@ -24,7 +24,7 @@ CASES = {
         "imei_mismatch、not_real_name、arrears、carrier、unknown 之一"
     ),
     "task cancel 1 --then xx": "--then 的值无效：须为 retry、archive、drop 之一",
-    "polling now": "给出卡号，或用 --account 给出账号，二者选一",
+    "polling now": "给出卡号，或用 --file 给出存放卡号的文件，或用 --account 给出账号",
     "simulate-gateway --seed x": "--seed 的值无效：须为数字",
 }
 
