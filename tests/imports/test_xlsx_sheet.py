@@ -7,6 +7,7 @@ from junhong_cmp.imports.errors import FileRefusedError
 from junhong_cmp.imports.limits import ImportLimits
 from junhong_cmp.imports.sheet_row import CellKind
 from junhong_cmp.imports.xlsx_dates import DateCells
+from junhong_cmp.imports.xlsx_plain import ROW_END
 from junhong_cmp.imports.xlsx_sheet import read_sheet
 
 STRINGS = ["零", "一"]
@@ -129,6 +130,23 @@ def test_plain_rows_are_read_as_those_that_are_not(rows: list[str], piece: int) 
 
 
 PLAIN_ROW = '<row r="7"><c r="A7" t="str"><v>x</v></c><c r="B7" t="inlineStr"><is><t>y</t></is></c></row>'
+
+
+@pytest.mark.parametrize(("opener", "closer"), [("<!-- x", "-->"), ("<?abc ", "?>")])
+def test_behind_an_empty_row_as_much_as_an_end_tag_is_none(opener: str, closer: str) -> None:
+    """The first bite ends with ``opener``, which is as long as the end tag of a row."""
+    assert len(opener) == len(ROW_END)
+    head = "<worksheet><row r='1'/>"
+    first = head.replace(">", ">" + " " * (2 * 8192 - len(head) - len(opener)), 1) + opener
+    pieces = [first.encode(), f"{PLAIN_ROW}{closer}</worksheet>".encode()]
+    assert list(read_sheet(pieces, STRINGS, ImportLimits())) == []
+
+
+def test_what_looks_like_rows_in_wide_characters_is_none() -> None:
+    text = ROW_END + b'<row r="7"><c r="A7" t="str"><v>xy</v></c></row>'
+    data = f"<worksheet><row r='1'/>{text.decode('utf-16-le')}</worksheet>".encode("utf-16")
+    cut = data.index(ROW_END) + len(ROW_END)
+    assert list(read_sheet([data[:cut], data[cut:]], STRINGS, ImportLimits())) == []
 
 
 @pytest.mark.parametrize(

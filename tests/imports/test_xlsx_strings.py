@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from junhong_cmp.imports.errors import FileRefusedError
+from junhong_cmp.imports.xlsx_plain import STRING_END
 from junhong_cmp.imports.xlsx_strings import read_strings
 
 
@@ -46,6 +47,15 @@ def test_plain_strings_are_read_as_those_that_are_not(items: list[str], piece: i
 @pytest.mark.parametrize("piece", [1, 1_000_000])
 def test_a_string_is_none_everywhere(before: str, after: str, found: list[str], piece: int) -> None:
     assert read(f"{before}<si><t>x</t></si>{after}", piece=piece) == found
+
+
+@pytest.mark.parametrize(("opener", "closer"), [("<!--x", "-->"), ("<?ab ", "?>")])
+def test_behind_an_empty_string_as_much_as_an_end_tag_is_none(opener: str, closer: str) -> None:
+    """The first bite ends with ``opener``, which is as long as the end tag of a string."""
+    assert len(opener) == len(STRING_END)
+    first = "<sst>" + " " * (2 * 8192 - len(f"<sst><si/>{opener}")) + f"<si/>{opener}"
+    pieces = [first.encode(), f"<si><t>x</t></si>{closer}</sst>".encode()]
+    assert read_strings(pieces, cell_chars=10) == [""]
 
 
 @pytest.mark.parametrize("text", ["]]>", "\uffff", "<", "&nbsp;"])

@@ -85,6 +85,8 @@ def test_a_piece_that_was_taken_is_parsed_for_its_faults_alone(prefix: str) -> N
         (XML.format("UTF-8").encode(), True),
         (XML.format("iso-8859-1").encode(), False),
         (XML.format("utf-16").encode("utf-16"), False),
+        ("<a/>".encode("utf-16"), False),
+        ("<\u4e00/>".encode("utf-16-be"), False),
     ],
 )
 def test_it_tells_whether_its_bytes_are_utf8(head: bytes, *, expected: bool) -> None:

@@ -58,7 +58,7 @@ class _SheetParser:
     def take_plain(self, bite: bytes) -> bool:
         """Take the rows of ``bite`` if there is nothing else in it, and it starts right behind a row."""
         stream = self.stream
-        if self._row_end + len(ROW_END) != stream.parsed or self._phonetic or not stream.in_utf8:
+        if self._phonetic or not (stream.in_utf8 and stream.is_behind(ROW_END, self._row_end)):
             return False  # the bite may even be the middle of a comment
         parts = find_plain_rows(bite)
         if parts is None:

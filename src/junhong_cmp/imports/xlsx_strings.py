@@ -34,7 +34,7 @@ class _StringsParser:
     def take_plain(self, bite: bytes) -> bool:
         """Take the strings of ``bite`` if there is nothing else in it, and it starts right behind one."""
         stream = self.stream
-        if self._string_end + len(STRING_END) != stream.parsed or self._phonetic or not stream.in_utf8:
+        if self._phonetic or not (stream.in_utf8 and stream.is_behind(STRING_END, self._string_end)):
             return False  # the bite may even be the middle of a comment
         texts = find_plain_strings(bite)
         if texts is None:

@@ -8,6 +8,8 @@ from junhong_cmp.imports.errors import FileRefusedError
 
 _TEXT_BUFFER: Final = 64 * 1024
 _MOST_TEXTS: Final = 16
+_FIRST_BYTES: Final = 4
+"""A byte order mark and a character, or two characters: one byte of them is zero if the part is in UTF-16."""
 _XML_FAULTS: Final = {expat.ExpatError, UnicodeDecodeError, ValueError, LookupError}
 """The last two exactly, and none of their kinds: what the parser says to an encoding it can't read."""
 
@@ -25,6 +27,8 @@ class XmlStream:
         self.texts: list[str] = []
         self.parsed = 0
         self._encoding: str | None = None
+        self._wide = False
+        self._last = b""
         self._max_text = max_text
         self._on_start, self._on_end = on_start, on_end
         self._parser = expat.ParserCreate()
@@ -38,8 +42,15 @@ class XmlStream:
 
     @property
     def in_utf8(self) -> bool:
-        """Whether the part's bytes are UTF-8 as far as its first line says."""
-        return self._encoding in {None, "utf-8"}
+        """Whether the part's bytes are UTF-8, by their beginning and as its first line says."""
+        return not self._wide and self._encoding in {None, "utf-8"}
+
+    def is_behind(self, tag: bytes, position: int) -> bool:
+        """Whether the part was parsed up to the end ``tag`` that was called back for at ``position``.
+
+        An empty element is called back for where its only tag ends, and no ``tag`` need follow there.
+        """
+        return position + len(tag) == self.parsed and self._last.endswith(tag)
 
     @property
     def position(self) -> int:
@@ -55,12 +66,15 @@ class XmlStream:
         """
         try:
             for piece in pieces:
+                if not self.parsed:
+                    self._wide = b"\0" in piece[:_FIRST_BYTES]
                 if takes is not None and takes(piece):
                     self._check(piece)
                 else:
                     self._parser.Parse(piece)
                     self._trim()
                 self.parsed += len(piece)
+                self._last = piece
                 yield
             self._parser.Parse(b"", True)  # noqa: FBT003 - expat's own signature
         except (expat.ExpatError, ValueError, LookupError) as error:
