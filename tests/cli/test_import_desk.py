@@ -6,6 +6,7 @@ import pytest
 from tests.cli.import_counter import Counter
 from tests.imports.card_files import Announcements, card_file, delivery
 
+from junhong_cmp.asynq.errors import PutBack
 from junhong_cmp.imports.handler import CardImportHandler
 from junhong_cmp.imports.remarks import note_wait
 from junhong_cmp.imports.store import list_unfinished
@@ -70,6 +71,28 @@ async def test_who_watches_a_cancelled_import_learns_of_it(counter: Counter) -> 
     ended = await counter.end(watching)
     assert ended.code == 1
     assert "导入已取消：卡清单.csv" in ended.out
+
+
+async def test_the_result_file_of_a_cancelled_import_is_waited_for(counter: Counter) -> None:
+    import_id = await handed_in(counter, 5)
+    announcements = Announcements()
+    announcements.fail_at_call = 1  # the run ends behind its first chunk
+    handler = CardImportHandler(
+        counter.pool, open_storage(counter.env["JUNHONG_STORAGE_URL"]), announcements, chunk_rows=2
+    )
+    with pytest.raises(PutBack):
+        await handler.process_task(delivery(int(import_id)))
+    ended = await counter.run("import", "cancel", import_id)
+    assert ended.out == f"导入 {import_id} 已取消：处理到第 3 行，已导入的 2 张卡保留，其余未处理\n"
+    copy = counter.folder / "结果.csv"
+    watching = await counter.start("import", "watch", import_id, "--result", str(copy))
+    assert watching.stderr is not None
+    assert (await watching.stderr.readline()).decode().startswith("已取消：")
+    await handler.process_task(delivery(int(import_id)))
+    ended = await counter.end(watching)
+    assert ended.code == 1
+    assert "结果文件：" in ended.out
+    assert len((await asyncio.to_thread(copy.read_text, "utf-8-sig")).splitlines()) == 1 + 2
 
 
 async def test_the_latest_imports_are_listed(counter: Counter) -> None:

@@ -119,6 +119,8 @@ def report(task: ImportTask, storage: Storage | None, *, as_json: bool) -> None:
             f"结果文件在对象存储中，键为 {escape(key)}；设置与 Worker 相同的 JUNHONG_STORAGE_URL 后，"
             f"junhong import watch {task.id} 显示其位置，加 --result 文件 另存一份"
         )
+    elif task.awaits_result:
+        console.print(f"结果文件尚待 Worker 写出；之后 junhong import watch {task.id} 可取")
 
 
 def print_imports(imports: Sequence[ImportTask]) -> None:

@@ -16,10 +16,14 @@ from junhong_cmp.imports.store import find_import
 
 _LOOK_EVERY: Final = timedelta(milliseconds=200)
 _HINT_AFTER: Final = timedelta(seconds=10)
+_RESULT_WITHIN: Final = timedelta(seconds=10)
 
 
 async def watch(pool: Pool, task: ImportTask, show: Callable[[ImportTask], None]) -> ImportTask:
-    """Return the import once it is final; an outage of the database is waited out."""
+    """Return the import once it is final; an outage of the database is waited out.
+
+    The worker stores the result file of a cancelled import after its end, and is given a while for that.
+    """
     loop = asyncio.get_running_loop()
     hint_at = loop.time() + _HINT_AFTER.total_seconds()
     told: str | None = None
@@ -37,6 +41,16 @@ async def watch(pool: Pool, task: ImportTask, show: Callable[[ImportTask], None]
         with contextlib.suppress(_Outage):
             task = await _look_again(pool, task)
     show(task)
+    return await _with_result(pool, task)
+
+
+async def _with_result(pool: Pool, task: ImportTask) -> ImportTask:
+    loop = asyncio.get_running_loop()
+    until = loop.time() + _RESULT_WITHIN.total_seconds()
+    while task.awaits_result and loop.time() < until:
+        await asyncio.sleep(_LOOK_EVERY.total_seconds())
+        with contextlib.suppress(_Outage):
+            task = await _look_again(pool, task)
     return task
 
 

@@ -88,3 +88,8 @@ class ImportTask:
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+
+    @property
+    def awaits_result(self) -> bool:
+        """Whether it was cancelled in its midst, and a worker has yet to store what became of its rows."""
+        return self.status is ImportStatus.CANCELLED and self.total > 0 and self.result_key is None
