@@ -21,7 +21,7 @@ READ_LIMIT = timedelta(seconds=15)
 
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
-    app.command("status", cls=ChineseCommand, help="显示实例、队列、分片、最近一分钟的轮询与导入任务")(
+    app.command("status", cls=ChineseCommand, help="显示实例、队列、分片、近一两分钟的轮询与导入任务")(
         show_status
     )
 

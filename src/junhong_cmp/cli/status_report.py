@@ -70,8 +70,9 @@ class RateRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastMinute:
-    """Polls of the current and the last full minute."""
+    """Polls of the last full minute and of the one that runs: of all from ``since`` on."""
 
+    since: datetime
     done: int
     failed: int
     throttled: int
@@ -130,7 +131,8 @@ class StatusReader:
         now = datetime.now(UTC)
         async with self._pool.acquire() as conn:
             accounts = await list_accounts(conn)
-            totals = await load_totals(conn, _start_of_last_minute(now))
+            since = _start_of_last_minute(now)
+            totals = await load_totals(conn, since)
             imports = [dict(row) for row in await conn.fetch(_IMPORTS, RECENT_IMPORTS)]
         lag = totals.lag_p95
         return Status(
@@ -146,6 +148,7 @@ class StatusReader:
             ],
             rates=await self._rates(accounts),
             last_minute=LastMinute(
+                since=since,
                 done=totals.done,
                 failed=totals.failed,
                 throttled=totals.throttled,

@@ -27,8 +27,8 @@ def print_status(status: Status) -> None:
     minute = status.last_minute
     lag = "无" if minute.lag_p95_ms is None else f"{minute.lag_p95_ms} ms"
     console.print(
-        f"最近一分钟：完成 {minute.done}，失败 {minute.failed}，限流 {minute.throttled}，"
-        f"作废 {minute.superseded}，p95 延迟 {lag}",
+        f"自 {minute.since.astimezone():%H:%M} 起的轮询：完成 {minute.done}，失败 {minute.failed}，"
+        f"限流 {minute.throttled}，作废 {minute.superseded}，p95 延迟 {lag}",
     )
     if status.claims_held is not None:
         console.print(held_text(status.claims_held))
