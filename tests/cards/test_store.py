@@ -1,5 +1,7 @@
 import asyncio
+from itertools import product
 
+import pytest
 from tests.cards.inventory import add_account, add_cards, reload
 from tests.crowd import CROWDED, Statistics, watched_crowd, whatever_is_known
 
@@ -70,6 +72,24 @@ async def test_the_other_form_of_a_number_is_the_same_card(pool: Pool) -> None:
     assert await insert(pool, SHORT) == []
     assert await insert(pool, "9" + SHORT[1:], "9" + SHORT[1:] + "5") == ["9" + SHORT[1:]]
     assert await insert(pool, "9" + SHORT[1:] + "6") == []
+
+
+@pytest.mark.parametrize("known", ["", "1", "2"])
+async def test_cards_given_at_once_become_what_they_become_one_by_one(pool: Pool, known: str) -> None:
+    """Any three forms of one number, met with one of another account's; ``known`` is its last character."""
+    account, other = await add_account(pool), await add_account(pool, "other")
+    for at, forms in enumerate(product(("", "1", "2", "3"), repeat=3)):
+        one, all_at_once = (f"{89860000000000000 + 2 * at + way}00" for way in range(2))
+        async with pool.acquire() as conn, conn.transaction():
+            for short in (one, all_at_once):
+                assert await insert_cards(conn, other.id, [NewCard(iccid=short + known)])
+            expected = [
+                card.iccid.removeprefix(one)
+                for form in forms
+                for card in await insert_cards(conn, account.id, [NewCard(iccid=one + form)])
+            ]
+            made = await insert_cards(conn, account.id, [NewCard(iccid=all_at_once + form) for form in forms])
+        assert [card.iccid.removeprefix(all_at_once) for card in made] == expected, forms
 
 
 async def test_two_imports_at_once_never_insert_both_forms(pool: Pool) -> None:

@@ -125,6 +125,19 @@ async def test_every_kind_of_row_has_its_own_outcome(
     assert len(announcements.card_ids) == 14
 
 
+async def test_a_short_number_of_another_account_hides_no_card_behind_it(
+    pool: asyncpg.Pool, handler: CardImportHandler, put_file: PutFile, other_account: CarrierAccount
+) -> None:
+    """The number of 19 characters is the other's card; that of 20 begins with it and is another card."""
+    short = iccid(7)[:19]
+    async with pool.acquire() as conn, conn.transaction():
+        await insert_cards(conn, other_account.id, [NewCard(iccid=f"{short}A")])
+    task = await put_file(f"ICCID\n{short}\n{short}B\n{short}B\n{short}A".encode())
+    await handler.process_task(delivery(task.id))
+    rows = await rows_of(pool, task)
+    assert [rows[line].status for line in range(2, 6)] == ["rejected", "imported", "skipped", "rejected"]
+
+
 async def test_the_result_file_says_what_the_rows_say(
     pool: asyncpg.Pool, handler: CardImportHandler, put_file: PutFile, storage: Storage
 ) -> None:

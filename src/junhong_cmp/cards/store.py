@@ -68,13 +68,18 @@ async def insert_cards(conn: Conn, account_id: int, rows: Sequence[NewCard]) -> 
     Call it inside a transaction: until that ends no other insert can slip in the other
     form (19 or 20 characters) of a number, which the unique index alone would not notice.
     """
-    news = _first_of_each_card(rows)
     await conn.execute(_LOCK_INSERTS, _INSERT_LOCK_KEY)
     created: list[Card] = []
+    left, rounds = list(rows), 0
     async with kept_plans(conn):
-        for start in range(0, len(news), _ROWS_A_STATEMENT):
-            created += await _insert(conn, account_id, news[start : start + _ROWS_A_STATEMENT])
-    return created
+        while news := _first_of_each_card(left):
+            inserted: list[Card] = []
+            for start in range(0, len(news), _ROWS_A_STATEMENT):
+                inserted += await _insert(conn, account_id, news[start : start + _ROWS_A_STATEMENT])
+            left = _not_met(left, news, inserted) if len(news) < len(left) else []
+            created += inserted
+            rounds += 1
+    return created if rounds <= 1 else _in_order(rows, created)
 
 
 async def _insert(conn: Conn, account_id: int, news: Sequence[NewCard]) -> list[Card]:
@@ -134,3 +139,26 @@ def _first_of_each_card(rows: Sequence[NewCard]) -> list[NewCard]:
             same.append(row)
             firsts.append(row)
     return firsts
+
+
+def _not_met(rows: Sequence[NewCard], tried: Sequence[NewCard], inserted: Sequence[Card]) -> list[NewCard]:
+    """Return the rows that neither were tried nor are a card that was inserted.
+
+    A number of 19 characters stands for those of 20 behind it that begin with it. If it is a card that was
+    there already, they need not be that card.
+    """
+    met = {row.iccid for row in tried}
+    cards: dict[str, list[str]] = {}
+    for card in inserted:
+        cards.setdefault(card.iccid19, []).append(card.iccid)
+    return [
+        row
+        for row in rows
+        if row.iccid not in met
+        and not any(is_same_card(row.iccid, iccid) for iccid in cards.get(row.iccid19, ()))
+    ]
+
+
+def _in_order(rows: Sequence[NewCard], cards: Sequence[Card]) -> list[Card]:
+    by_number = {card.iccid: card for card in cards}
+    return [by_number[number] for number in dict.fromkeys(row.iccid for row in rows) if number in by_number]
