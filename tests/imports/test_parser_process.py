@@ -190,9 +190,10 @@ async def test_a_text_is_fed_piece_by_piece() -> None:
     assert children() == []
 
 
-async def test_what_keeps_a_text_from_coming_is_what_is_raised() -> None:
-    text = text_of(b"ICCID\n", then=ConnectionAbortedError("storage"))
-    with capture_logs(), pytest.raises(ConnectionAbortedError, match="storage"):
+@pytest.mark.parametrize("kind", [ConnectionAbortedError, ConnectionResetError, BrokenPipeError, ValueError])
+async def test_what_keeps_a_text_from_coming_is_what_is_raised(kind: type[Exception]) -> None:
+    text = text_of(b"ICCID\n", then=kind("storage"))
+    with capture_logs(), pytest.raises(kind, match="storage"):
         await rows_of(text, order_for(text=True))
     assert children() == []
 

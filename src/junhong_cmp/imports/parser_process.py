@@ -91,12 +91,8 @@ class ParserProcess:
         try:
             async with aclosing(pieces):
                 async for piece in pieces:
-                    if into.is_closing():
-                        break
-                    into.write(piece)
-                    await into.drain()
-        except (BrokenPipeError, ConnectionResetError):
-            return  # the child has ended, and its last frame or its exit code says why
+                    if not await _hand_over(piece, into):
+                        break  # the child has ended, and its last frame or its exit code says why
         except Exception:  # of any kind: the child waits for no more, and it goes on to the reader
             self._process.kill()
             raise
@@ -139,6 +135,18 @@ class ParserProcess:
         if code == OUT_OF_MEMORY:
             return _TOO_LARGE
         return _REASONS.get(-code, _CRASHED)
+
+
+async def _hand_over(piece: bytes, into: asyncio.StreamWriter) -> bool:
+    """Write a piece; False when nobody reads there any more. What a storage raises may look the same."""
+    if into.is_closing():
+        return False
+    try:
+        into.write(piece)
+        await into.drain()
+    except (BrokenPipeError, ConnectionResetError):
+        return False
+    return True
 
 
 def _processor_ticks(pid: int) -> int:
