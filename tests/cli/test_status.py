@@ -105,7 +105,7 @@ async def test_unreachable_is_69(env: dict[str, str]) -> None:
 async def test_every_process_is_shown_with_its_role_its_name_and_its_version(
     env: dict[str, str], redis: Redis
 ) -> None:
-    foreign = ServerInfo(host="go-host", pid=7, server_id="go", status="active", queues={"default": 1})
+    foreign = ServerInfo(host="go-host", pid=7, server_id="go", status="stopped", queues={"default": 1})
     await write_server_state(redis, foreign, (), time.time(), timedelta(minutes=5))
     named = {**env, "JUNHONG_WORKER_ROLE": "consumer", "JUNHONG_WORKER_INSTANCE_NAME": "消费[一号]"}
     unnamed = {**env, "JUNHONG_WORKER_ROLE": "leader"}
@@ -128,9 +128,10 @@ async def test_every_process_is_shown_with_its_role_its_name_and_its_version(
         ("consumer", "消费[一号]", program_version(), consumer.pid),
         ("leader", "", program_version(), leader.pid),
     ]
-    rows = [line.split("│")[1:6] for line in page.splitlines() if line.startswith("│ ")]
+    assert [one["status"] for one in instances] == ["stopped", "active", "active"]
+    rows = [line.split("│")[1:7] for line in page.splitlines() if line.startswith("│ ")]
     cells = [[cell.strip() for cell in row] for row in rows]
     host = socket.gethostname()
-    assert ["—", "—", "go-host", "7", "—"] in cells
-    assert ["consumer", "消费[一号]", host, str(consumer.pid), program_version()] in cells
-    assert ["leader", "未命名", host, str(leader.pid), program_version()] in cells
+    assert ["—", "—", "go-host", "7", "—", "停止取任务"] in cells
+    assert ["consumer", "消费[一号]", host, str(consumer.pid), program_version(), "运行中"] in cells
+    assert ["leader", "未命名", host, str(leader.pid), program_version(), "运行中"] in cells

@@ -15,6 +15,7 @@ from junhong_cmp.imports.model import ImportStatus
 from junhong_cmp.leadership.lease import LeadershipView
 
 UNNAMED: Final = "未命名"
+_SERVER_STATES: Final = {"new": "启动中", "active": "运行中", "stopped": "停止取任务", "closed": "已退出"}
 
 
 def print_status(status: Status) -> None:
@@ -61,8 +62,8 @@ def _instances(status: Status) -> Table:
     for item in status.instances:
         name = item.name or (UNNAMED if item.role else "—")  # one that is not ours has no role either
         place = (item.role or "—", name, item.host, item.pid, item.version or "—")
-        counts = (item.concurrency, item.active)
-        _add(table, *place, item.status, *counts, _weights(item.queues), _local(item.started_at))
+        work = (_SERVER_STATES.get(item.status, item.status), item.concurrency, item.active)
+        _add(table, *place, *work, _weights(item.queues), _local(item.started_at))
     return table
 
 
