@@ -119,7 +119,12 @@ async def test_check_tells_what_the_workers_refuse_and_what_accounts_cannot_bear
     await add_rule(pool, {"carddata": {"interval_s": 1}})
     await pool.execute("UPDATE carrier_account SET qps = 1")
     await add_cards(pool, account, 5)
-    assert "账号 demo 跟不上：规则需要每秒 5 次，账号允许 1 次" in await junhong("rules", "check")
+    too_much = "账号 demo 跟不上：规则需要每秒 5 次，账号允许 1 次"
+    assert too_much in await junhong("rules", "check")
+    assert too_much in await junhong(
+        "rules", "set", "规则", "--priority", "7"
+    )  # who causes it is told at once
+    assert "跟不上" not in await junhong("rules", "set", "规则", "--carddata", "1m")
     await add_rule(pool, {"carddata": {"interval_s": 0}})
     page = await junhong("rules", "check", code=1)
     assert "interval_s 必须在 1 到" in page

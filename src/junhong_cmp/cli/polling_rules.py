@@ -25,7 +25,7 @@ from junhong_cmp.cli.rule_options import (
     Priority,
     RealnameEvery,
 )
-from junhong_cmp.cli.rule_shift_texts import shift_texts, shifts_as_json
+from junhong_cmp.cli.rule_shift_texts import load_texts, shift_texts, shifts_as_json
 from junhong_cmp.cli.usage import ChineseCommand, ChineseGroup
 from junhong_cmp.db.pool import Conn
 from junhong_cmp.polling.config import PollingConfigSnapshot, build_snapshot
@@ -190,7 +190,8 @@ def delete_rule(
 
 def _tell(change: Change, what: str) -> None:
     typer.echo(f"规则 #{change.rule_id} {what}")
-    for text in shift_texts(change.shifts):
+    matches = change.rules.matches
+    for text in (*shift_texts(change.shifts), *load_texts(matches.loads if matches is not None else ())):
         typer.echo(text)
 
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from junhong_cmp.cli.rule_shift_texts import KIND_NAMES
+from junhong_cmp.cli.rule_shift_texts import KIND_NAMES, load_texts
 from junhong_cmp.config.values import format_duration
 from junhong_cmp.polling.config import MAX_INTERVAL_S
 from junhong_cmp.polling.config_store import StoredConfig
@@ -63,13 +63,8 @@ def _print_verdict(console: Console, problems: Sequence[str], matches: MatchRepo
     for kind, cards in matches.undecided.items():
         if cards:
             console.print(f"{KIND_NAMES[kind]}：{cards} 张卡没有规则决定，不轮询")
-    for load in matches.loads:
-        if load.is_too_much:
-            text = (
-                f"账号 {load.account} 跟不上：规则需要每秒 {load.required_qps:g} 次，"
-                f"账号允许 {load.allowed_qps:g} 次"
-            )
-            console.print(escape(text))
+    for text in load_texts(matches.loads):
+        console.print(escape(text))
 
 
 def _conditions(row: Mapping[str, Any], codes: Mapping[int, str]) -> str:

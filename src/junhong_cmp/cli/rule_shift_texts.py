@@ -1,9 +1,10 @@
-"""How an operator is told which rule counts now."""
+"""How an operator is told which rule counts now, and who cannot keep up with the rules."""
 
 from collections.abc import Sequence
 from typing import Any, Final
 
 from junhong_cmp.polling.config import PollingConfigRule
+from junhong_cmp.polling.rule_matches import AccountLoad
 from junhong_cmp.polling.rule_shifts import RuleShift, ShiftWay
 
 KIND_NAMES: Final = {"carddata": "流量", "cardstatus": "卡状态", "realname": "实名"}
@@ -24,6 +25,15 @@ def shifts_as_json(shifts: Sequence[RuleShift]) -> list[dict[str, Any]]:
             "cards": shift.cards,
         }
         for shift in shifts
+    ]
+
+
+def load_texts(loads: Sequence[AccountLoad]) -> list[str]:
+    """Return a sentence for each account that the rules ask for more than it allows."""
+    return [
+        f"账号 {load.account} 跟不上：规则需要每秒 {load.required_qps:g} 次，账号允许 {load.allowed_qps:g} 次"
+        for load in loads
+        if load.is_too_much
     ]
 
 
