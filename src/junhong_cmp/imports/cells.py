@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation, Overflow
 from typing import Final, NamedTuple
 
 from junhong_cmp.imports.sheet_row import CellKind
 
 _EXACT_DIGITS: Final = 15
-_EXCEL: Final = Context(prec=_EXACT_DIGITS, rounding=ROUND_HALF_EVEN, Emax=999_999, Emin=-999_999)
+_EXCEL: Final = Context(prec=_EXACT_DIGITS, rounding=ROUND_HALF_EVEN, Emax=400, Emin=-400)
+"""Spreadsheets have nothing beyond 1E±308, and a number written out in full has as many digits."""
 _LONGEST_NUMBER: Final = 40
 _ESCAPE: Final = re.compile(r"_x([0-9A-Fa-f]{4})_")
 
@@ -32,7 +33,7 @@ def exact_number(text: str) -> str | None:
         return None
     try:
         number = _EXCEL.create_decimal(text)
-    except InvalidOperation:
+    except (InvalidOperation, Overflow):
         return None
     if not number.is_finite() or abs(number) >= Decimal(10) ** _EXACT_DIGITS:
         return None
