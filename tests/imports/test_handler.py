@@ -292,6 +292,23 @@ async def test_a_failed_announcement_is_made_up_for_by_the_next_run(
     assert sorted(await rows_of(pool, task)) == list(range(2, 37))
 
 
+async def test_a_failed_announcement_is_made_up_for_though_the_file_is_gone(
+    pool: asyncpg.Pool,
+    handler: CardImportHandler,
+    put_file: PutFile,
+    storage: Storage,
+    announcements: Announcements,
+) -> None:
+    task = await put_file(card_file(range(35)))
+    announcements.fail_at_call = 2
+    with pytest.raises(PutBack):
+        await handler.process_task(delivery(task.id))
+    await storage.delete(task.file_key)
+    with pytest.raises(SkipRetry, match="文件不存在"):
+        await handler.process_task(delivery(task.id))
+    assert set(announcements.card_ids) == set(await card_ids(pool))
+
+
 async def test_a_crash_inside_any_chunk_leaves_no_trace_of_it(
     pool: asyncpg.Pool, handler: CardImportHandler, put_file: PutFile, announcements: Announcements
 ) -> None:

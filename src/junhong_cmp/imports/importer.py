@@ -45,8 +45,8 @@ class Importer:
 
     It reads the file twice: once to see that it is whole, once for the rows. It takes one step at a time
     (docs/adr/0016): a chunk is read, written, and its cards are announced after their commit, before the
-    next one is read. A run that resumes announces those of the last chunk again: the run before may have
-    died in between.
+    next one is read. A run that resumes announces those of the last chunk again before all else: the run
+    before may have died in between, and the file may be gone.
     """
 
     def __init__(
@@ -71,11 +71,11 @@ class Importer:
             PutBack: the process is draining; everything up to the last chunk is kept.
 
         """
+        if task.next_line > 0:
+            await self._announce_latest(task)
         source = CardSource(self._storage, task)
         facts = await source.inspect(lambda: self._stop_if_draining(draining, task.next_line))
         await note_file(self._pool, task.id, source.notes, facts.lines or None)
-        if task.next_line > 0:
-            await self._announce_latest(task)
         async with aclosing(self._chunks(source, task, account)) as chunks:
             async for chunk in chunks:
                 self._stop_if_draining(draining, chunk.first_line)
