@@ -19,7 +19,6 @@ from junhong_cmp.db.schema import check_schema
 from junhong_cmp.gateway.client import GatewayClient
 from junhong_cmp.gateway.http import open_http_gateway
 from junhong_cmp.gateway.limits.change_gap import RedisChangeGap
-from junhong_cmp.gateway.signing import Credential, check_strength
 from junhong_cmp.gateway.transport import GatewayTimeouts
 from junhong_cmp.gateway.tuning import GatewayTuning
 from junhong_cmp.polling.base import PollingBase
@@ -31,6 +30,7 @@ from junhong_cmp.polling.settings import PollingSettings
 from junhong_cmp.polling.shared_clock import SharedClock
 from junhong_cmp.polling.stats import PollStats
 from junhong_cmp.storage.store import Storage, open_storage
+from junhong_cmp.worker.credentials import read_credentials
 from junhong_cmp.worker.redis_checks import check_redis
 from junhong_cmp.worker.services import Services
 from junhong_cmp.worker.start_gate import StartGate
@@ -142,17 +142,11 @@ class BootstrapWorker:
         url = _revealed(settings.url)
         if not url:
             return None
-        default = None
-        if settings.key_id is not None and settings.secret is not None:
-            default = Credential(settings.key_id, settings.secret.get_secret_value())
-            check_strength(default)
+        credentials = read_credentials(settings)
         gateway = open_http_gateway(
             base_url=url,
-            credentials={
-                ref: Credential(item.key_id, item.secret.get_secret_value())
-                for ref, item in settings.credentials.items()
-            },
-            default_credential=default,
+            credentials=credentials.named,
+            default_credential=credentials.default,
             tuning=GatewayTuning(
                 timeouts=GatewayTimeouts(
                     connect=settings.connect_timeout,
