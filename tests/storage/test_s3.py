@@ -5,11 +5,14 @@ import contextlib
 import hashlib
 import http.client
 import logging
+import os
+import re
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 
 import pytest
 from moto.server import ThreadedMotoServer
+from tests.waiting import wait_until
 
 from junhong_cmp.storage.errors import ObjectMissingError, StorageDeniedError, StorageUnavailableError
 from junhong_cmp.storage.store import Storage, open_storage
@@ -75,6 +78,49 @@ async def test_objects_come_back_as_they_were_put(storage: Storage) -> None:
     assert b"".join(pieces) == data
     assert max(map(len, pieces)) <= 100_000
     assert storage.locate("a/big.csv") == "s3://cards/some/prefix/a/big.csv"
+
+
+async def test_an_object_may_be_read_for_longer_than_an_answer_may_last(service: tuple[str, int]) -> None:
+    """An import takes the pieces of its file as slowly as it writes their cards."""
+    data = os.urandom(1024) * 12_000 + b"end"
+    storage = storage_at(*service)  # an answer may last two seconds
+    await storage.put("slow.csv", data)
+    now, read = asyncio.get_running_loop().time, bytearray()
+    until = now() + 2.5
+    async for piece in storage.stream("slow.csv"):
+        read += piece
+        await wait_until(lambda: now() > until, description="an answer would have ended")
+    assert bytes(read) == data
+
+
+async def test_an_object_that_was_replaced_is_not_read_on(storage: Storage) -> None:
+    await storage.put("x", b"1" * 2**21)
+    pieces = storage.stream("x")
+    await anext(pieces)
+    await storage.put("x", b"2" * 2**21)
+    with pytest.raises(StorageUnavailableError):
+        _ = [piece async for piece in pieces]
+
+
+async def test_a_service_need_not_tell_versions() -> None:
+    data = os.urandom(1024) * 3000
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):  # the first answer is left before its end
+            asked = re.search(
+                rb"range: bytes=(\d+)-(\d+)", await reader.readuntil(b"\r\n\r\n"), re.IGNORECASE
+            )
+            first, last = (int(asked[1]), int(asked[2])) if asked else (0, len(data) - 1)
+            head = f"Content-Length: {last - first + 1}\r\nContent-Range: bytes {first}-{last}/{len(data)}"
+            when = "Last-Modified: Mon, 02 Mar 2026 00:00:00 GMT\r\nConnection: close"
+            status = "206 Partial Content" if asked else "200 OK"
+            writer.write(f"HTTP/1.1 {status}\r\n{head}\r\n{when}\r\n\r\n".encode() + data[first : last + 1])
+            await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        storage = storage_at(*server.sockets[0].getsockname())
+        assert b"".join([piece async for piece in storage.stream("x")]) == data
 
 
 async def test_what_is_not_there_is_said_and_deleting_it_is_fine(storage: Storage) -> None:

@@ -1,10 +1,11 @@
 """The storage client: put, get, stream, look for and delete objects by key."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from contextlib import aclosing
 from datetime import timedelta
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import obstore
 from obstore.exceptions import BaseError
@@ -20,9 +21,13 @@ from junhong_cmp.storage.faults import storage_fault
 from junhong_cmp.storage.keys import check_key
 from junhong_cmp.storage.location import open_store
 
+if TYPE_CHECKING:  # it has no such name at run time
+    from obstore import GetOptions
+
 T = TypeVar("T")
 
 STREAM_CHUNK_BYTES: Final = 64 * 1024
+_SPAN_BYTES: Final = 1024**2
 _NO_BUCKET: Final = "NoSuchBucket"
 """The code of an S3 service; the client knows but one kind of absence."""
 
@@ -71,17 +76,16 @@ class Storage:
         return bytes(await _translated(result.bytes_async()))
 
     async def stream(self, key: str, *, chunk_bytes: int = STREAM_CHUNK_BYTES) -> AsyncGenerator[bytes, None]:
-        """Yield the object in pieces of about ``chunk_bytes``, never more than a few in memory."""
+        """Yield the object in pieces of about ``chunk_bytes``, a mebibyte or so of it in memory at a time.
+
+        The caller may take as long over them as it likes.
+        """
         await self._checked(key)
-        result = await _translated(obstore.get_async(self._store, key))
-        pieces = result.stream(min_chunk_size=chunk_bytes)
-        while True:
-            try:
-                piece = await _translated(anext(pieces))
-            except StopAsyncIteration:
-                return
-            for start in range(0, len(piece), chunk_bytes):
-                yield bytes(piece[start : start + chunk_bytes])
+        parts = _pieces_of if self._root is not None else _spans_of
+        async with aclosing(parts(self._store, key, chunk_bytes)) as found:
+            async for part in found:
+                for start in range(0, len(part), chunk_bytes):
+                    yield part[start : start + chunk_bytes]
 
     async def exists(self, key: str) -> bool:
         """Return whether there is an object under ``key``."""
@@ -119,6 +123,46 @@ def _check_place(path: Path, root: Path) -> None:
         raise StorageKeyError("对象键无效：路径经符号链接离开了存储目录")
     if path.exists() and not path.is_file():
         raise StorageKeyError("对象键无效：该处是目录、管道或设备，不是对象")
+
+
+async def _pieces_of(store: ObjectStore, key: str, least: int) -> AsyncGenerator[bytes, None]:
+    result = await _translated(obstore.get_async(store, key))
+    pieces = result.stream(min_chunk_size=least)
+    while True:
+        try:
+            yield bytes(await _translated(anext(pieces)))
+        except StopAsyncIteration:
+            return
+
+
+async def _spans_of(store: ObjectStore, key: str, least: int) -> AsyncGenerator[bytes, None]:
+    """Yield an object span by span, each taken at once: a service ends an answer that is taken too slowly.
+
+    It says so if the object was replaced on the way.
+    """
+    result = await _translated(obstore.get_async(store, key))
+    size, version = result.meta["size"], result.meta["e_tag"]
+    position = 0
+    while position < size:
+        if position > 0:
+            options: GetOptions = {"range": (position, min(position + _SPAN_BYTES, size))}
+            if version is not None:
+                options["if_match"] = version
+            result = await _translated(obstore.get_async(store, key, options=options))
+        span = await _take(result.stream(min_chunk_size=least), _SPAN_BYTES)
+        position += len(span)
+        yield span
+
+
+async def _take(pieces: AsyncIterator[bytes], most: int) -> bytes:
+    """Return what the pieces begin with, about so many bytes of it."""
+    taken = bytearray()
+    while len(taken) < most:
+        try:
+            taken += await _translated(anext(pieces))
+        except StopAsyncIteration:
+            break
+    return bytes(taken)
 
 
 async def _translated(call: Awaitable[T]) -> T:
