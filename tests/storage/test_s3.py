@@ -123,6 +123,27 @@ async def test_a_service_need_not_tell_versions() -> None:
         assert b"".join([piece async for piece in storage.stream("x")]) == data
 
 
+async def test_a_service_that_gives_nothing_is_not_asked_for_ever() -> None:
+    head = "Content-Type: text/plain\r\nLast-Modified: Mon, 02 Mar 2026 00:00:00 GMT\r\nConnection: close"
+    whole = bytes(3 * 2**20)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):  # the first answer is left before its end
+            if b"range: bytes=" in (await reader.readuntil(b"\r\n\r\n")).lower():
+                span = f"Content-Length: 0\r\nContent-Range: bytes {2**20}-{2**21 - 1}/{len(whole)}"
+                writer.write(f"HTTP/1.1 206 Partial Content\r\n{span}\r\n{head}\r\n\r\n".encode())
+            else:
+                writer.write(f"HTTP/1.1 200 OK\r\nContent-Length: {len(whole)}\r\n{head}\r\n\r\n".encode())
+                writer.write(whole)
+            await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        storage = storage_at(*server.sockets[0].getsockname())
+        with pytest.raises(StorageUnavailableError):
+            _ = [piece async for piece in storage.stream("x")]
+
+
 async def test_what_is_not_there_is_said_and_deleting_it_is_fine(storage: Storage) -> None:
     await storage.put("x", b"1")
     await storage.delete("x")
